@@ -1,0 +1,77 @@
+// The executor runs the programs of a plan: one thread per rank of this process, steps of ragged tokens in,
+// logits out. It decides nothing that the plan decides; what a step holds is the scheduler's business.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llmrt::plan {
+class LoadedPlan;
+}
+
+namespace llmrt::exec {
+
+// One step over S sequences with T new tokens in all. Prefill chunks and decodes mix freely.
+struct StepBatch {
+  uint64_t id = 0;                    // chosen by the caller, strictly rising
+  std::vector<int32_t> ids;           // [T] token ids
+  std::vector<int32_t> positions;     // [T] position of each token in its sequence
+  std::vector<int32_t> seq_starts;    // [S+1] first row of each sequence; seq_starts[S] = T
+  std::vector<int32_t> context_lens;  // [S] tokens in the cache once this step is done
+  std::vector<int32_t> page_starts;   // [S+1] ranges of `pages`
+  std::vector<int32_t> pages;         // page ids of each sequence, covering its context_lens
+  std::vector<int64_t> slot_mapping;  // [T] page * page_size + offset in the page
+  std::vector<int32_t> logits_rows;   // [R] rows of T whose logits are wanted, ascending; R may be 0
+};
+
+// Logits of a step on the output rank; valid only inside the callback.
+struct LogitsView {
+  const float *data = nullptr; // [rows, vocab] row-major
+  size_t rows = 0;
+  size_t vocab = 0;
+};
+
+struct LoadProgress {
+  uint64_t bytes_done = 0, bytes_total = 0;
+};
+
+struct ExecutorOptions {
+  std::string plan_folder;   // relative file paths of the plan start here
+  unsigned threads = 0;      // CPU threads shared by all ranks; 0: every core of this process's affinity mask
+  double collective_timeout_s = 60;
+  std::function<void(const LoadProgress &)> on_progress; // called from one thread, a few times a second
+  bool trace_collectives = false; // check sequence numbers at run time
+};
+
+// Measured bytes of one rank, to set beside its ledger.
+struct RankMemory {
+  uint32_t rank = 0;
+  uint64_t weights = 0, arena = 0, workspace = 0, kv = 0;
+};
+
+class Executor {
+public:
+  // Called on the output rank's thread once a step's logits stand; `error` is empty unless the step failed, and
+  // then the executor is dead and every later step fails with the same sentence.
+  using StepDone = std::function<void(const StepBatch &, const LogitsView &, const std::string &error)>;
+
+  // Verifies what it must, loads the weights, starts the rank threads. Throws llmrt::Error.
+  static std::unique_ptr<Executor> create(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options,
+                                          StepDone on_done);
+  virtual ~Executor() = default;
+
+  // Queues a step; blocks while max_in_flight() steps are unfinished. Steps finish in the order submitted.
+  // The batch must fit the plan's limits; one that does not throws llmrt::Error and changes nothing.
+  virtual void submit(std::shared_ptr<const StepBatch> batch) = 0;
+
+  // Steps that can be in flight at once: the pipeline depth. Two steps in flight never share a sequence.
+  virtual unsigned max_in_flight() const = 0;
+
+  virtual std::vector<RankMemory> memory() const = 0;
+};
+
+} // namespace llmrt::exec

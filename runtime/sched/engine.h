@@ -1,0 +1,110 @@
+// The engine turns requests for text (as token ids) into steps of the executor: admission, continuous batching,
+// paged KV with prefix reuse, sampling. Thread-safe; the HTTP server and `llmrt run` talk to nothing else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace llmrt::plan {
+class LoadedPlan;
+}
+
+namespace llmrt {
+
+struct SamplingParams {
+  float temperature = 1.0f;         // 0: greedy
+  int32_t top_k = 0;                // 0: off
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float presence_penalty = 0.0f;
+  float frequency_penalty = 0.0f;
+  float repetition_penalty = 1.0f;  // over prompt and output
+  std::optional<uint64_t> seed;     // same seed, same tokens, whatever else runs
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  uint32_t max_tokens = 16;
+  uint32_t min_tokens = 0;          // EOS and stop tokens are barred before
+  std::vector<int32_t> stop_token_ids;
+  bool ignore_eos = false;
+  int32_t logprobs = -1;            // -1: none; n: the chosen token's and the n best
+  int32_t prompt_logprobs = -1;     // likewise for each prompt token (the first has none)
+};
+
+enum class FinishReason { Stop, Length, Cancelled, Error };
+
+struct TokenLogprobs {
+  float logprob = 0;
+  int32_t rank = 0;                               // 1 = the best
+  std::vector<std::pair<int32_t, float>> top;     // best first
+};
+
+struct TokenOutput {
+  int32_t id = 0;
+  std::optional<TokenLogprobs> logprobs;
+};
+
+// What a request's callback receives. Calls come one at a time for a request, in order, from engine threads:
+// return quickly, never call back into submit(). The last one has `finish`.
+struct RequestEvent {
+  std::vector<TokenOutput> tokens;
+  std::optional<FinishReason> finish;
+  int32_t stop_token = -1;                        // the EOS or stop token that ended it (not among the tokens)
+  std::string error;                              // when finish is Error
+  std::vector<std::optional<TokenLogprobs>> prompt_logprobs; // once, with the first event, if asked for
+  uint32_t cached_tokens = 0;                     // prompt tokens served from the prefix cache
+};
+
+struct EngineRequest {
+  std::vector<int32_t> prompt; // at least one token
+  SamplingParams sampling;
+  std::function<void(RequestEvent &&)> on_event;
+  // For tools and tests: sees every logits row that a token was sampled from, [vocab] f32, before penalties.
+  std::function<void(const float *logits, size_t vocab)> on_logits;
+};
+
+struct EngineOptions {
+  std::string plan_folder;
+  unsigned threads = 0;                 // CPU threads; 0: all
+  uint32_t max_queued_requests = 1024;  // waiting, beyond those that run
+  bool prefix_cache = true;
+  std::function<void(uint64_t done, uint64_t total)> on_load_progress;
+};
+
+struct EngineStats {
+  uint32_t running = 0, waiting = 0;
+  uint32_t pages_total = 0, pages_used = 0;
+  uint64_t prompt_tokens = 0, generation_tokens = 0, steps = 0;
+  uint64_t prefix_queries = 0, prefix_hits = 0; // tokens
+  uint64_t preemptions = 0;
+  double seconds_since_progress = 0;    // since the last finished step while work is pending; 0 when idle
+  std::string fatal;                    // why the engine is dead; empty while it lives
+};
+
+enum class SubmitError { None, QueueFull, Draining, Dead, Invalid };
+
+class Engine {
+public:
+  // Loads the weights and starts. Throws llmrt::Error.
+  static std::unique_ptr<Engine> create(std::shared_ptr<const plan::LoadedPlan> plan, const EngineOptions &options);
+  virtual ~Engine() = default;
+
+  // Returns an id, or says why not (`message` is a sentence for the user). The prompt and max_tokens must fit
+  // max_model_len together; the caller has checked that, the engine checks it again (Invalid).
+  virtual uint64_t submit(EngineRequest request, SubmitError &error, std::string &message) = 0;
+
+  // Ends a request soon; its last event says Cancelled. Unknown or finished ids are fine.
+  virtual void cancel(uint64_t id) = 0;
+
+  virtual EngineStats stats() const = 0;
+
+  // Refuses new requests from now on (Draining); those accepted go on.
+  virtual void drain() = 0;
+  // Blocks until idle or until `seconds` have passed; true when idle.
+  virtual bool wait_idle(double seconds) = 0;
+};
+
+} // namespace llmrt
