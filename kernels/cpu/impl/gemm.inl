@@ -1,0 +1,268 @@
+// The product's innermost loops: R rows of packed x times P panels of 16 outputs, all sums in registers.
+// Every output element is one chain of multiply-adds over k = 0, 1, 2 ..., whatever R, P and the blocking
+// of K are: sums are stored to a tile between blocks of K and taken up again, which changes no bit.
+
+namespace llmrt::cpu::LLMRT_ISA_NS {
+
+#if LLMRT_SIMD_LEVEL >= 2
+constexpr int kMaxRows = 14, kGemmPanels = 2; // 28 sums + 2 weights + 1 element of x in 32 registers
+constexpr int most_panels(int rows) { return rows <= 2 ? 8 : rows <= 6 ? 4 : 2; }
+#elif LLMRT_SIMD_LEVEL == 1
+constexpr int kMaxRows = 6, kGemmPanels = 1; // 12 sums + 2 weights + 1 element of x in 16 registers
+constexpr int most_panels(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+#else
+constexpr int kMaxRows = 2, kGemmPanels = 1;
+constexpr int most_panels(int rows) { return rows == 1 ? 2 : 1; }
+#endif
+
+// Kinds of weight panels. kChunk: elements of x per 64-byte chunk; kStep: elements of K per step.
+struct PanelF32 {
+  typedef float X;
+  static constexpr int kChunk = 16, kStep = 1;
+  static constexpr int64_t kStepBytes = 64; // of one panel
+};
+struct PanelF16 {
+  typedef float X;
+  static constexpr int kChunk = 16, kStep = 1;
+  static constexpr int64_t kStepBytes = 32;
+};
+struct PanelBF16 {
+  typedef float X;
+  static constexpr int kChunk = 16, kStep = 2;
+  static constexpr int64_t kStepBytes = 64;
+};
+#if LLMRT_SIMD_LEVEL >= 3
+struct PanelBF16Dot { // x in bf16, two products per lane and instruction
+  typedef uint16_t X;
+  static constexpr int kChunk = 32, kStep = 2;
+  static constexpr int64_t kStepBytes = 64;
+};
+typedef PanelBF16Dot PanelBF16Best;
+#else
+typedef PanelBF16 PanelBF16Best;
+#endif
+
+template <int R, int P> LLMRT_INLINE void step(PanelF32, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+  V wv[P];
+#pragma GCC unroll 8
+  for (int p = 0; p < P; p++)
+    wv[p] = vload((const float *)(w + p * ps));
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++) {
+    const V xv = vset(x[r * 16]);
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      s[r][p] = vfma(xv, wv[p], s[r][p]);
+  }
+}
+template <int R, int P> LLMRT_INLINE void step(PanelF16, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+  V wv[P];
+#pragma GCC unroll 8
+  for (int p = 0; p < P; p++)
+    wv[p] = vload_f16((const uint16_t *)(w + p * ps));
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++) {
+    const V xv = vset(x[r * 16]);
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      s[r][p] = vfma(xv, wv[p], s[r][p]);
+  }
+}
+template <int R, int P> LLMRT_INLINE void step(PanelBF16, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+#pragma GCC unroll 8
+  for (int p = 0; p < P; p++) {
+    V even, odd;
+    vload_pairs_bf16((const uint16_t *)(w + p * ps), &even, &odd);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; r++)
+      s[r][p] = vfma(vset(x[r * 16 + 1]), odd, vfma(vset(x[r * 16]), even, s[r][p]));
+  }
+}
+#if LLMRT_SIMD_LEVEL >= 3
+template <int R, int P>
+LLMRT_INLINE void step(PanelBF16Dot, V (&s)[R][P], const char *w, int64_t ps, const uint16_t *x) {
+  __m512i wv[P];
+#pragma GCC unroll 8
+  for (int p = 0; p < P; p++)
+    wv[p] = _mm512_loadu_si512(w + p * ps);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++) {
+    int32_t pair;
+    memcpy(&pair, x + r * 32, 4);
+    const __m512i xv = _mm512_set1_epi32(pair);
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      s[r][p] = _mm512_dpbf16_ps(s[r][p], (__m512bh)xv, (__m512bh)wv[p]);
+  }
+}
+#endif
+
+// tile [P][R][16] (+)= x [ceil(K/chunk)][R][chunk] . panels; w: first step of the first panel, the panels
+// `ps` bytes apart and the steps of one `ks` bytes. K counts elements; an odd one is padded in w and x.
+template <class Kind, int R, int P, bool kPrefetch>
+__attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps, int64_t ks, int64_t K, float *tile,
+                                     bool first) {
+  typedef typename Kind::X X;
+  V s[R][P];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      s[r][p] = first ? vzero() : vload(tile + (p * R + r) * 16);
+  const X *x = (const X *)xp;
+  const char *w = (const char *)wp;
+  for (int64_t k = 0; k < K; k += Kind::kChunk) {
+    const int64_t steps = (imin(Kind::kChunk, K - k) + Kind::kStep - 1) / Kind::kStep;
+    for (int64_t i = 0; i < steps; i++) {
+      if (kPrefetch) {
+#pragma GCC unroll 8
+        for (int p = 0; p < P; p++)
+          vprefetch(w + p * ps + 1536);
+      }
+      step<R, P>(Kind(), s, w, ps, x + i * Kind::kStep);
+      w += ks;
+    }
+    x += R * Kind::kChunk;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      vstore(tile + (p * R + r) * 16, s[r][p]);
+}
+
+typedef void (*Micro)(const void *x, const void *w, int64_t ps, int64_t ks, int64_t K, float *tile, bool first);
+
+// micros<Kind>(rows, panels): the function for exactly that many rows and 1, 2, 4 or 8 panels.
+template <class Kind, int R, bool kPrefetch> LLMRT_INLINE Micro micro_of(int panels) {
+  if constexpr (most_panels(R) >= 8)
+    if (panels >= 8)
+      return micro<Kind, R, 8, kPrefetch>;
+  if constexpr (most_panels(R) >= 4)
+    if (panels >= 4)
+      return micro<Kind, R, 4, kPrefetch>;
+  if constexpr (most_panels(R) >= 2)
+    if (panels >= 2)
+      return micro<Kind, R, 2, kPrefetch>;
+  return micro<Kind, R, 1, kPrefetch>;
+}
+template <class Kind> __attribute__((noinline)) Micro micros(int rows, int panels) {
+  switch (rows) {
+  case 1: return micro_of<Kind, 1, true>(panels);
+  case 2: return micro_of<Kind, 2, false>(panels);
+#if LLMRT_SIMD_LEVEL >= 1
+  case 3: return micro_of<Kind, 3, false>(panels);
+  case 4: return micro_of<Kind, 4, false>(panels);
+  case 5: return micro_of<Kind, 5, false>(panels);
+  case 6: return micro_of<Kind, 6, false>(panels);
+#endif
+#if LLMRT_SIMD_LEVEL >= 2
+  case 7: return micro_of<Kind, 7, false>(panels);
+  case 8: return micro_of<Kind, 8, false>(panels);
+  case 9: return micro_of<Kind, 9, false>(panels);
+  case 10: return micro_of<Kind, 10, false>(panels);
+  case 11: return micro_of<Kind, 11, false>(panels);
+  case 12: return micro_of<Kind, 12, false>(panels);
+  case 13: return micro_of<Kind, 13, false>(panels);
+  case 14: return micro_of<Kind, 14, false>(panels);
+#endif
+  }
+  __builtin_unreachable();
+}
+
+// Rows of x into the chunked layout that micro reads (see PackedRows).
+LLMRT_INLINE void pack_row_f32(float *dst, int64_t chunk_stride, const float *x, int64_t K) {
+  int64_t k = 0;
+  for (; k + 16 <= K; k += 16, dst += chunk_stride)
+    vstore(dst, vload(x + k));
+  if (k < K)
+    vstore(dst, vload_n(x + k, K - k));
+}
+#if LLMRT_SIMD_LEVEL >= 3
+LLMRT_INLINE void pack_row_bf16(uint16_t *dst, int64_t chunk_stride, const float *x, int64_t K) {
+  for (int64_t k = 0; k < K; k += 32, dst += chunk_stride) {
+    const int64_t n = K - k;
+    const V a = n >= 16 ? vload(x + k) : vload_n(x + k, n);
+    const V b = n >= 32 ? vload(x + k + 16) : n > 16 ? vload_n(x + k + 16, n - 16) : vzero();
+    _mm512_storeu_si512(dst, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+  }
+}
+#endif
+
+static void pack_rows(const PackedRows &d, DType weight, const float *x, int64_t ldx, int64_t row0, int64_t row1) {
+  const bool bf16 = LLMRT_SIMD_LEVEL >= 3 && weight == DType::bf16;
+  const int64_t chunk = bf16 ? 32 : 16, chunks = iceil(d.K, chunk);
+  for (int64_t r = row0; r < row1; r++) {
+    const int64_t b = r / d.block_rows, in_block = imin(d.block_rows, d.rows - b * d.block_rows);
+    char *dst = (char *)d.data + (b * d.block_rows * chunks + (r - b * d.block_rows)) * 64;
+#if LLMRT_SIMD_LEVEL >= 3
+    if (bf16) {
+      pack_row_bf16((uint16_t *)dst, in_block * 32, x + r * ldx, d.K);
+      continue;
+    }
+#endif
+    pack_row_f32((float *)dst, in_block * 16, x + r * ldx, d.K);
+  }
+}
+
+// From a tile [P][rows][16] to y, with bias and addend.
+static void store_tile(const LinearTask &t, const float *tile, int64_t rows, int panels, int64_t row0, int64_t panel0) {
+  for (int p = 0; p < panels; p++) {
+    const int64_t n0 = (panel0 + p) * 16, n = imin(16, t.N - n0);
+    const V bias = !t.bias ? vzero() : n == 16 ? vload(t.bias + n0) : vload_n(t.bias + n0, n);
+    for (int64_t r = 0; r < rows; r++) {
+      V v = vload(tile + (p * rows + r) * 16);
+      if (t.bias)
+        v = vadd(v, bias);
+      float *y = t.y + (row0 + r) * t.ldy + n0;
+      const float *add = t.add ? t.add + (row0 + r) * t.ld_add + n0 : nullptr;
+      if (n == 16) {
+        vstore(y, add ? vadd(v, vload(add)) : v);
+      } else {
+        vstore_n(y, add ? vadd(v, vload_n(add, n)) : v, n);
+      }
+    }
+  }
+}
+
+// K is cut so that the panels of a block stay in the first-level cache while all row blocks pass over them.
+constexpr int64_t kBlockK = 512;
+
+template <class Kind> static void linear_panels_of(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile) {
+  const PackedRows &x = t.x;
+  const int64_t steps = iceil(x.K, Kind::kStep);
+  const int64_t k2 = t.dtype == DType::f32 ? x.K : (x.K + 1) / 2 * 2;
+  const int64_t panel_bytes = 16 * k2 * (int64_t)dtype_bytes(t.dtype);
+  const int64_t chunks = iceil(x.K, Kind::kChunk), blocks = iceil(x.rows, x.block_rows);
+  const int64_t block_k = blocks == 1 ? steps * Kind::kStep : kBlockK;
+  int64_t p = panel0;
+  while (p < panel1) {
+    int panels = most_panels((int)imin(x.block_rows, x.rows));
+    while (panels > panel1 - p)
+      panels /= 2;
+    for (int64_t k = 0; k < x.K; k += block_k) {
+      const char *w = (const char *)t.w + p * panel_bytes + k / Kind::kStep * Kind::kStepBytes;
+      const int64_t kn = imin(block_k, x.K - k);
+      const bool last = k + block_k >= x.K;
+      for (int64_t b = 0; b < blocks; b++) {
+        const int64_t row0 = b * x.block_rows, rows = imin(x.block_rows, x.rows - row0);
+        const char *xb = (const char *)x.data + (row0 * chunks + k / Kind::kChunk * rows) * 64;
+        float *c = tile + row0 * panels * 16;
+        micros<Kind>((int)rows, panels)(xb, w, panel_bytes, Kind::kStepBytes, kn, c, k == 0);
+        if (last)
+          store_tile(t, c, rows, panels, row0, p);
+      }
+    }
+    p += panels;
+  }
+}
+
+static void linear_panels(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile) {
+  switch (t.dtype) {
+  case DType::f32: return linear_panels_of<PanelF32>(t, panel0, panel1, tile);
+  case DType::bf16: return linear_panels_of<PanelBF16Best>(t, panel0, panel1, tile);
+  case DType::f16: return linear_panels_of<PanelF16>(t, panel0, panel1, tile);
+  }
+}
+
+} // namespace llmrt::cpu::LLMRT_ISA_NS

@@ -1,0 +1,14 @@
+// The kernels compiled for one instruction set (avx512_bf16); CMakeLists.txt gives this file its -m flags.
+#define LLMRT_ISA_NS avx512_bf16
+#define LLMRT_SIMD_LEVEL 3
+#include "kernels/cpu/impl/table.h"
+
+#include "kernels/cpu/impl/simd.h"
+
+#include "kernels/cpu/impl/gemm.inl"
+
+#include "kernels/cpu/impl/attention.inl"
+
+#include "kernels/cpu/impl/rows.inl"
+
+#include "kernels/cpu/impl/isa_table.inl"
