@@ -2,6 +2,8 @@
 // paged KV with prefix reuse, sampling. Thread-safe; the HTTP server and `llmrt run` talk to nothing else.
 #pragma once
 
+#include "runtime/sample/params.h" // SamplingParams, TokenLogprobs
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,31 +18,7 @@ class LoadedPlan;
 
 namespace llmrt {
 
-struct SamplingParams {
-  float temperature = 1.0f;         // 0: greedy
-  int32_t top_k = 0;                // 0: off
-  float top_p = 1.0f;
-  float min_p = 0.0f;
-  float presence_penalty = 0.0f;
-  float frequency_penalty = 0.0f;
-  float repetition_penalty = 1.0f;  // over prompt and output
-  std::optional<uint64_t> seed;     // same seed, same tokens, whatever else runs
-  std::vector<std::pair<int32_t, float>> logit_bias;
-  uint32_t max_tokens = 16;
-  uint32_t min_tokens = 0;          // EOS and stop tokens are barred before
-  std::vector<int32_t> stop_token_ids;
-  bool ignore_eos = false;
-  int32_t logprobs = -1;            // -1: none; n: the chosen token's and the n best
-  int32_t prompt_logprobs = -1;     // likewise for each prompt token (the first has none)
-};
-
 enum class FinishReason { Stop, Length, Cancelled, Error };
-
-struct TokenLogprobs {
-  float logprob = 0;
-  int32_t rank = 0;                               // 1 = the best
-  std::vector<std::pair<int32_t, float>> top;     // best first
-};
 
 struct TokenOutput {
   int32_t id = 0;
