@@ -89,6 +89,11 @@ SPECS = [
                                       sliding_window=12, use_sliding_window=True, max_window_layers=2, dtype="float32"),
          tokenizer="qwen2", shards=3,
          must_matter=({"use_sliding_window": False}, {"max_window_layers": 3}, {"max_window_layers": 0})),
+    # YaRN as Qwen2.5 recommends it for long contexts; the original context is short so that it bites.
+    Spec("qwen2-yarn", _config("Qwen2ForCausalLM", 96, 3, 6, 2, 180, 509, tie_word_embeddings=False, rope_theta=1000000.0,
+                               rope_scaling={"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
+                               use_sliding_window=False, torch_dtype="float32"),
+         tokenizer="qwen2", must_matter=({"rope_scaling": None},)),
     # q and k norms, q width 192 beside a hidden size of 80, tied.
     Spec("qwen3-tied", _config("Qwen3ForCausalLM", 80, 4, 6, 3, 240, 509, tie_word_embeddings=True, head_dim=32,
                                rope_theta=1000000.0, attention_bias=False, use_sliding_window=False, sliding_window=None,

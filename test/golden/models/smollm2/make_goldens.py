@@ -60,7 +60,7 @@ def main() -> None:
     path = sys.argv[1]
     tok = tokenizer_of(path)
     model = oracle.load(os.path.dirname(os.path.abspath(path)), gguf_file=os.path.basename(path))
-    out, names, margins = {}, [], []
+    out, names, margins, outputs = {}, [], [], []
     for name, text in PROMPTS:
         ids = tok.encode(text).ids
         if len(sys.argv) > 2:
@@ -78,6 +78,8 @@ def main() -> None:
             np.round((first if len(names) < WHOLE else first[::37]) / GRID) * GRID).astype(np.float32)
         out.update({k.replace("p0_", f"p{len(names)}_"): v for k, v in arrays.items()})
         names.append(name)
+        end = next((i for i, t in enumerate(tokens) if t in EOS), len(tokens))
+        outputs.append(tok.decode(tokens[:end], skip_special_tokens=True))
         margins.append(margin)
     sample = out["p2_prompt"].tolist() + out["p2_tokens"].tolist()
     exact = oracle.load(os.path.dirname(os.path.abspath(path)), torch.float64, gguf_file=os.path.basename(path))
@@ -89,7 +91,7 @@ def main() -> None:
     with open(path, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()
     out["meta"] = np.array(json.dumps({"model": os.path.basename(path), "weights_sha256": digest, "steps": STEPS,
-                                       "prompts": len(names), "names": names, "min_margin": min(margins), "max_noise": noise, "margins": margins,
+                                       "prompts": len(names), "names": names, "outputs": outputs, "min_margin": min(margins), "max_noise": noise, "margins": margins,
                                        "texts": [dict(PROMPTS)[n] for n in names],
                                        "versions": {**oracle.versions(), "tokenizers": tokenizers.__version__}}))
     np.savez_compressed(f"{HERE}/goldens.npz", **out)
