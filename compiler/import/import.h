@@ -24,4 +24,10 @@ uint64_t dtypeBytes(DType dtype, uint64_t elements);
 uint64_t dtypeBlockElements(DType dtype);
 uint64_t dtypeBlockBytes(DType dtype);
 
+// Parameters of the model: elements of all its tensors, a tied embedding counted once.
+uint64_t parameterCount(const ModelSpec &model);
+
+// 2 (K and V) × layers × KV heads × head_dim × bytes per element, before any sharding.
+uint64_t kvBytesPerToken(const ModelSpec &model, uint64_t bytesPerElement);
+
 } // namespace llmc

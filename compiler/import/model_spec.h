@@ -27,7 +27,8 @@ struct RopeSpec {
   std::string scaling = "default";    // for reports: default | linear | llama3 | yarn
 };
 
-// One layer's attention. A window of 0 means full causal attention.
+// One layer's attention. A window of 0 means full causal attention; a window W lets a token see itself and the
+// W - 1 tokens before it.
 struct AttentionSpec {
   int64_t window = 0;
 };

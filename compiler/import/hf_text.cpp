@@ -1,0 +1,210 @@
+// Text assets of a HuggingFace folder: the tokenizer as it stands, the chat template from whichever of its
+// three places, special tokens, and the union of all end-of-sequence ids.
+#include "compiler/import/hf_import.h"
+
+#include "compiler/import/files.h"
+#include "compiler/import/words.h"
+#include "compiler/support/error.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+
+namespace llmc {
+namespace {
+
+constexpr uint64_t kMaxTokenizerBytes = 256u << 20;
+constexpr uint64_t kMaxTemplateBytes = 1u << 20;
+
+// A special token is a string, or an object with "content".
+std::string tokenText(const Json &config, const char *key) {
+  auto value = config.get(key);
+  if (!value)
+    return "";
+  if (value->isString())
+    return value->asString();
+  if (value->isObject())
+    if (auto content = value->get("content"))
+      return content->asString();
+  value->fail("expected a token as a string or as an object with \"content\", found " + value->text());
+}
+
+// chat_template is a string, or a list of {name, template}: the one named "default", else the first.
+std::string chatTemplate(const Json &config, ModelSpec &model) {
+  auto value = config.get("chat_template");
+  if (!value)
+    return "";
+  if (value->isString())
+    return value->asString();
+  if (value->isArray()) {
+    std::string first;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < value->size(); ++i) {
+      auto name = value->at(i).get("name"), source = value->at(i).get("template");
+      if (!name || !source)
+        value->at(i).fail("a named chat template needs \"name\" and \"template\"");
+      if (name->asString() == "default")
+        return source->asString();
+      names.push_back(quote(name->asString()));
+      if (first.empty())
+        first = source->asString();
+    }
+    if (!names.empty())
+      model.warnings.push_back(value->where() + ": no template named \"default\" among " + listText(names) +
+                               "; taking the first");
+    return first;
+  }
+  value->fail("expected a template or a list of named ones, found " + value->text());
+}
+
+// Finds the id of each wanted token in tokenizer.json: in added_tokens, else in model.vocab (an object of
+// token -> id, or a list of [token, score] for unigram models).
+class TokenizerIndex {
+public:
+  TokenizerIndex(const std::string &text, const std::string &name) : name_(name) {
+    // simdjson reads past the end of its input by up to SIMDJSON_PADDING bytes: padded_string has them.
+    padded_ = simdjson::padded_string(text);
+    if (auto error = parser_.parse(padded_).get(root_))
+      throw Error(name + ": not valid JSON: " + simdjson::error_message(error));
+    simdjson::dom::object object;
+    if (root_.get(object))
+      throw Error(name + ": expected an object at the top, as the tokenizers package writes it");
+    if (root_["model"].error())
+      throw Error(name + ": no \"model\", so this is not a tokenizer.json of the tokenizers package");
+  }
+
+  std::optional<int64_t> idOf(std::string_view token) const {
+    simdjson::dom::array added;
+    if (!root_["added_tokens"].get(added))
+      for (simdjson::dom::element item : added) {
+        std::string_view content;
+        int64_t id;
+        if (!item["content"].get(content) && content == token && !item["id"].get(id))
+          return id;
+      }
+    simdjson::dom::object vocab;
+    int64_t id;
+    if (!root_["model"]["vocab"].get(vocab) && !vocab.at_key(token).get(id))
+      return id;
+    return std::nullopt;
+  }
+
+private:
+  std::string name_;
+  simdjson::padded_string padded_;
+  simdjson::dom::parser parser_;
+  simdjson::dom::element root_;
+};
+
+std::unique_ptr<JsonFile> openJson(const std::string &folder, const char *name) {
+  const std::string path = folder + "/" + name;
+  if (!fileExists(path))
+    return nullptr;
+  JsonLimits limits;
+  limits.bytes = 64u << 20;
+  return std::make_unique<JsonFile>(readTextFile(path, limits.bytes), path, limits);
+}
+
+void readGeneration(const Json &config, ModelSpec &model) {
+  config.expectObject();
+  addEosIds(tokenIds(config, "eos_token_id"), model.text);
+  for (auto [key, to] : {std::pair{"bos_token_id", &model.text.bosTokenId}, {"pad_token_id", &model.text.padTokenId}})
+    if (std::vector<int64_t> ids = tokenIds(config, key); !ids.empty() && !*to)
+      *to = static_cast<int32_t>(ids.front());
+  GenerationDefaults &defaults = model.text.generation;
+  for (auto [key, to] : {std::pair{"temperature", &defaults.temperature},
+                         {"top_p", &defaults.topP},
+                         {"min_p", &defaults.minP},
+                         {"repetition_penalty", &defaults.repetitionPenalty}})
+    if (auto value = config.get(key)) {
+      double number = value->asDouble();
+      if (!(number >= 0) || number > 1e6)
+        value->fail("must lie between 0 and 1000000, found " + value->text());
+      *to = number;
+    }
+  if (auto value = config.get("top_k")) {
+    if (value->asInt() < -1)
+      value->fail("must be -1, 0 or positive, found " + value->text());
+    defaults.topK = value->asInt();
+  }
+  // Greedy by declaration: the sampling numbers beside it are not in use.
+  if (auto sample = config.get("do_sample"); sample && !sample->asBool())
+    defaults.temperature = 0.0;
+}
+
+} // namespace
+
+std::vector<int64_t> tokenIds(const Json &config, const char *key) {
+  std::vector<int64_t> out;
+  auto value = config.get(key);
+  if (!value)
+    return out;
+  auto add = [&](const Json &item) {
+    int64_t id = item.asInt();
+    if (id < 0 || id > INT32_MAX)
+      item.fail("a token id must lie between 0 and 2147483647, found " + item.text());
+    out.push_back(id);
+  };
+  if (!value->isArray()) {
+    add(*value);
+    return out;
+  }
+  for (size_t i = 0; i < value->size(); ++i)
+    add(value->at(i));
+  return out;
+}
+
+void addEosIds(const std::vector<int64_t> &ids, TextAssets &text) {
+  for (int64_t id : ids)
+    if (std::find(text.eosTokenIds.begin(), text.eosTokenIds.end(), id) == text.eosTokenIds.end())
+      text.eosTokenIds.push_back(static_cast<int32_t>(id));
+}
+
+void readHfText(const std::string &folder, ModelSpec &model) {
+  if (auto file = openJson(folder, "generation_config.json"))
+    readGeneration(file->root(), model);
+
+  for (const char *name : {"tokenizer_config.json", "special_tokens_map.json"})
+    if (auto file = openJson(folder, name)) {
+      Json config = file->root();
+      config.expectObject();
+      if (model.text.bosToken.empty())
+        model.text.bosToken = tokenText(config, "bos_token");
+      if (model.text.eosToken.empty())
+        model.text.eosToken = tokenText(config, "eos_token");
+      if (model.text.chatTemplate.empty())
+        model.text.chatTemplate = chatTemplate(config, model);
+    }
+  // transformers prefers the file of its own over the key.
+  if (std::string path = folder + "/chat_template.jinja"; fileExists(path))
+    model.text.chatTemplate = readTextFile(path, kMaxTemplateBytes);
+  else if (model.text.chatTemplate.empty())
+    if (auto file = openJson(folder, "chat_template.json")) // processors of multimodal models
+      model.text.chatTemplate = chatTemplate(file->root(), model);
+
+  const std::string path = folder + "/tokenizer.json";
+  if (!fileExists(path)) {
+    bool sentencePiece = fileExists(folder + "/tokenizer.model");
+    model.warnings.push_back(
+        folder + ": no tokenizer.json" +
+        (sentencePiece ? " (there is a tokenizer.model: convert it with transformers' AutoTokenizer and save_pretrained)"
+                       : "") +
+        "; the server will accept and return token ids only");
+    return;
+  }
+  model.text.tokenizerJson = readTextFile(path, kMaxTokenizerBytes);
+  TokenizerIndex index(model.text.tokenizerJson, path);
+  if (!model.text.eosToken.empty()) {
+    if (std::optional<int64_t> id = index.idOf(model.text.eosToken); id && *id >= 0 && *id <= INT32_MAX)
+      addEosIds({*id}, model.text);
+    else
+      model.warnings.push_back(path + ": the eos_token " + quote(model.text.eosToken) + " is not in the vocabulary");
+  }
+  if (!model.text.bosToken.empty() && !model.text.bosTokenId)
+    if (std::optional<int64_t> id = index.idOf(model.text.bosToken); id && *id >= 0 && *id <= INT32_MAX)
+      model.text.bosTokenId = static_cast<int32_t>(*id);
+  if (model.text.eosTokenIds.empty())
+    model.warnings.push_back(folder + ": no end-of-sequence token is named anywhere; generation stops at its limits only");
+}
+
+} // namespace llmc

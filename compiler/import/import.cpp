@@ -1,0 +1,74 @@
+// Decides which importer a path is for.
+#include "compiler/import/import.h"
+
+#include "compiler/import/files.h"
+#include "compiler/import/hf_import.h"
+#include "compiler/import/words.h"
+#include "compiler/support/error.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace llmc {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool endsIn(const std::string &text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+// The .gguf files of a folder that may be models: the later parts of a split file and image projectors are not.
+std::vector<std::string> ggufModels(const std::string &folder) {
+  std::vector<std::string> out;
+  for (const auto &entry : fs::directory_iterator(folder)) {
+    std::string name = entry.path().filename().string();
+    if (!endsIn(name, ".gguf") || !entry.is_regular_file() || name.compare(0, 6, "mmproj") == 0)
+      continue;
+    size_t of = name.rfind("-of-");
+    bool laterPart = of != std::string::npos && of >= 6 && endsIn(name.substr(0, of), "00001") == false &&
+                     name.find_first_not_of("0123456789", of - 5) == of;
+    if (!laterPart)
+      out.push_back(name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+} // namespace
+
+ModelSpec importModel(const std::string &path, LoadFormat format) {
+  std::error_code failure;
+  fs::path absolute = fs::absolute(path, failure).lexically_normal();
+  if (failure || !fs::exists(absolute, failure))
+    throw Error("no such model folder or file: " + path);
+  std::string where = absolute.string();
+  while (where.size() > 1 && where.back() == '/')
+    where.pop_back();
+
+  if (!fs::is_directory(absolute)) {
+    if (endsIn(where, ".gguf") && format == LoadFormat::Auto)
+      return importGguf(where);
+    throw Error(path + (format == LoadFormat::Dummy
+                            ? " is a file; --load-format dummy needs the folder of a config.json"
+                            : " is neither a folder nor a .gguf file; name the model's folder"));
+  }
+  if (format == LoadFormat::Dummy)
+    return importHfFolder(where, format);
+
+  std::vector<std::string> gguf = ggufModels(where);
+  const bool config = fileExists(where + "/config.json");
+  if (config && (gguf.empty() || hasSafetensors(where)))
+    return importHfFolder(where, format);
+  if (gguf.size() == 1)
+    return importGguf(where + "/" + gguf.front());
+  if (gguf.size() > 1) {
+    for (std::string &name : gguf)
+      name = quote(name);
+    throw Error(path + " holds " + std::to_string(gguf.size()) + " GGUF models (" + listText(gguf) +
+                "); name one of them with --model");
+  }
+  return importHfFolder(where, format);
+}
+
+} // namespace llmc
