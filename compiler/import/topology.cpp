@@ -14,7 +14,7 @@ namespace llmc {
 namespace {
 
 constexpr uint64_t kMaxTopologyBytes = 4u << 20;
-constexpr size_t kMaxDevices = 4096;
+constexpr size_t kMaxDevices = 512;
 
 const std::vector<std::string> kRootKeys = {"$schema", "name",         "description",  "hosts",
                                             "devices", "device_defaults", "links", "link_groups",
@@ -169,6 +169,11 @@ const Link *Topology::find(int64_t a, int64_t b) const {
   if (a > b)
     std::swap(a, b);
   // Readers write links sorted by (a, b) with a < b; a topology that was put together by hand may not be.
+  auto at = std::lower_bound(links.begin(), links.end(), std::pair{a, b}, [](const Link &link, const auto &pair) {
+    return std::pair{link.a, link.b} < pair;
+  });
+  if (at != links.end() && at->a == a && at->b == b)
+    return &*at;
   for (const Link &link : links)
     if ((link.a == a && link.b == b) || (link.a == b && link.b == a))
       return &link;
