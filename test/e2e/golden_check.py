@@ -1,0 +1,55 @@
+"""Comparing a plan's answers with a golden file, over HTTP and through `llmrt run`."""
+import numpy as np
+
+import harness
+
+# Layouts to try for every model; those with more stages than layers or more ranks than query heads drop out.
+LAYOUTS = ((1, 1), (2, 1), (1, 3), (3, 2), (5, 1))
+
+
+def layouts(names) -> list:
+    """(name, tp, pp) of all legal layouts."""
+    out = []
+    for name in names:
+        if name in harness.specs.BY_NAME:
+            config = harness.specs.BY_NAME[name].config
+            heads, layers = config["num_attention_heads"], config["num_hidden_layers"]
+        else:
+            spec = harness.gguf_models.BY_NAME[name]
+            heads, layers = spec.heads, spec.layers
+        out += [(name, tp, pp) for tp, pp in LAYOUTS if tp <= heads and pp <= layers]
+    return out
+
+
+def check_served(plan, golden_path) -> None:
+    """All prompts at once, in one ragged batch: ids, top-5 log-probabilities of every step, and (through
+    echo) the log-probability of every prompt token."""
+    meta, cases = harness.goldens(golden_path)
+    with harness.Server(plan) as server:
+        choices = harness.completions(server, [c.prompt for c in cases], meta["steps"], logprobs=5)
+        echoed = harness.completions(server, [c.prompt for c in cases], 1, logprobs=1, echo=True)
+    for i, (case, choice, echo) in enumerate(zip(cases, choices, echoed)):
+        assert choice["token_ids"] == case.tokens, f"prompt {i}: ids differ"
+        assert choice["finish_reason"] == "length"
+        got = np.array(choice["logprobs"]["token_logprobs"])
+        worst = np.abs(got - case.top_logprobs()[:, 0])
+        assert worst.max() <= 2 * harness.TOLERANCE, f"prompt {i}: log-probability of step {worst.argmax()} differs by {worst.max():.2e}"
+        for step, top in enumerate(choice["logprobs"]["top_logprobs"]):
+            want = np.sort(case.top_logprobs()[step])[::-1]
+            # Tokens with the same text share one entry of this dictionary, so only its extremes are sure.
+            have = np.sort(list(top.values()))[::-1]
+            assert abs(have[0] - want[0]) <= 2 * harness.TOLERANCE and have[-1] >= want[-1] - 2 * harness.TOLERANCE
+        got = echo["logprobs"]["token_logprobs"]
+        assert got[0] is None and len(got) == len(case.prompt) + 1
+        if len(case.prompt) > 1:
+            worst = np.abs(np.array(got[1:-1], float) - case.prompt_logprobs)
+            assert worst.max() <= 2 * harness.TOLERANCE, f"prompt {i}: position {worst.argmax() + 1} differs by {worst.max():.2e}"
+
+
+def tokens_and_logits(plan, golden_path, folder, indices) -> None:
+    """`llmrt run --dump-logits` for some prompts: ids, and logits within the tolerance."""
+    meta, cases = harness.goldens(golden_path)
+    for i in indices:
+        ids = harness.run_ids(plan, cases[i].prompt, meta["steps"], folder / f"{i}.npy")
+        assert ids == cases[i].tokens, f"prompt {i}: ids differ"
+        harness.check_logits(np.load(folder / f"{i}.npy"), cases[i], f"prompt {i}")
