@@ -75,3 +75,10 @@ function(llmc_add_dialect folder prefix)
   mlir_tablegen(${prefix}Ops.cpp.inc -gen-op-defs ${flags})
   add_public_tablegen_target(llmc_${folder}_tablegen)
 endfunction()
+
+# llmc_add_passes(FOLDER PREFIX): passes/FOLDER/Passes.td as target llmc_FOLDER_passes_tablegen.
+function(llmc_add_passes folder prefix)
+  set(LLVM_TARGET_DEFINITIONS Passes.td)
+  mlir_tablegen(Passes.h.inc -gen-pass-decls -name=${prefix} -I "${PROJECT_SOURCE_DIR}" -I "${MLIR_INCLUDE_DIRS}")
+  add_public_tablegen_target(llmc_${folder}_passes_tablegen)
+endfunction()

@@ -1,0 +1,21 @@
+#include "compiler/pipeline/registration.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/llm/LLMDialect.h"
+#include "passes/llm/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+void llmc::registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<mlir::func::FuncDialect, llm::LLMDialect, dist::DistDialect>();
+}
+
+void llmc::registerPasses() {
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+  llm::registerLLMPasses();
+  static mlir::PassPipelineRegistration<> llmPipeline("llm-pipeline", "All passes of the llm phase, in order",
+                                                      llm::buildLLMPipeline);
+}
