@@ -2,6 +2,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/llm/LLMDialect.h"
+#include "passes/dist/Passes.h"
 #include "passes/llm/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +17,9 @@ void llmc::registerPasses() {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   llm::registerLLMPasses();
+  dist::registerDistPasses();
   static mlir::PassPipelineRegistration<> llmPipeline("llm-pipeline", "All passes of the llm phase, in order",
                                                       llm::buildLLMPipeline);
+  static mlir::PassPipelineRegistration<dist::DistPipelineOptions> distPipeline(
+      "dist-pipeline", "All passes of the dist phase, in order", dist::buildDistPipeline);
 }

@@ -25,6 +25,26 @@ static LogicalResult checkVector(Operation *op, Value weight, int64_t elements, 
   return success();
 }
 
+// Boxes lie inside the tensor and, stacked along the first dimension, give the op's type.
+static LogicalResult verifyBoxes(WeightOp op, ArrayAttr boxes, ArrayRef<int64_t> shape) {
+  bool vector = shape.size() == 1;
+  int64_t rows = vector ? 1 : shape[0], cols = shape.back(), stacked = 0;
+  for (BoxAttr box : boxes.getAsRange<BoxAttr>()) {
+    if (box.getRow() < 0 || box.getCol() < 0 || box.getRows() < 1 || box.getCols() < 1 ||
+        box.getRows() > rows - box.getRow() || box.getCols() > cols - box.getCol())
+      return op.emitOpError() << "box rows [" << box.getRow() << ", +" << box.getRows() << ") columns ["
+                              << box.getCol() << ", +" << box.getCols() << ") does not lie inside [" << rows << ", "
+                              << cols << "]";
+    stacked += vector ? box.getCols() : box.getRows();
+    if (!vector && box.getCols() != op.getResult().getType().getDimSize(1))
+      return op.emitOpError() << "box has " << box.getCols() << " columns in a weight of "
+                              << op.getResult().getType();
+  }
+  if (stacked != op.getResult().getType().getDimSize(0))
+    return op.emitOpError() << "is " << op.getResult().getType() << " but its boxes stack up to " << stacked;
+  return success();
+}
+
 LogicalResult WeightOp::verify() {
   auto type = getResult().getType();
   if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2)
@@ -32,22 +52,15 @@ LogicalResult WeightOp::verify() {
   auto tensor = getTensorAttr();
   if (!tensor)
     return success();
-  auto box = getBoxAttr();
-  if (!box) {
-    if (tensor.getShape() != type.getShape())
-      return emitOpError() << "is " << type << " but its tensor has shape [" << tensor.getShape() << "]";
+  ArrayRef<int64_t> shape = tensor.getShape();
+  if (shape.size() != static_cast<size_t>(type.getRank()))
+    return emitOpError() << "is " << type << " but its tensor has shape [" << shape << "]";
+  if (!getBoxes()) {
+    if (shape != type.getShape())
+      return emitOpError() << "is " << type << " but its tensor has shape [" << shape << "]";
     return success();
   }
-  ArrayRef<int64_t> shape = tensor.getShape();
-  int64_t rows = shape.size() == 2 ? shape[0] : 1, cols = shape.back();
-  if (box.getRow() < 0 || box.getCol() < 0 || box.getRows() < 1 || box.getCols() < 1 ||
-      box.getRow() + box.getRows() > rows || box.getCol() + box.getCols() > cols)
-    return emitOpError() << "box rows [" << box.getRow() << ", +" << box.getRows() << ") columns [" << box.getCol()
-                         << ", +" << box.getCols() << ") does not lie inside [" << rows << ", " << cols << "]";
-  int64_t typeRows = type.getRank() == 2 ? type.getDimSize(0) : 1;
-  if (typeRows != box.getRows() || type.getShape().back() != box.getCols())
-    return emitOpError() << "is " << type << " but its box is " << box.getRows() << " x " << box.getCols();
-  return success();
+  return verifyBoxes(*this, *getBoxes(), shape);
 }
 
 LogicalResult EmbeddingOp::verify() {

@@ -17,14 +17,15 @@ def LLM_WeightOp : LLM_Op<"weight", [Pure]> {
   let summary = "A tensor of the checkpoint, or one rank's part of it";
   let description = [{
     The result's type is what device memory holds; `tensor` says where the bytes lie. Before localisation the
-    value is the whole tensor. Afterwards `box` names the part, and the result has the box's shape.
+    value is the whole tensor. Afterwards `boxes` names the parts this rank holds; stacked along the first dimension
+    they give the result (a rank needs more than one only where a part of its rows is a replica).
 
     Example:
     ```mlir
     %w = llm.weight "model.norm.weight" {tensor = #llm.tensor<file = 0, offset = 64, bytes = 128, dtype = "f32", shape = [32]>} : tensor<32xf32>
     ```
   }];
-  let arguments = (ins StrAttr:$name, OptionalAttr<LLM_TensorAttr>:$tensor, OptionalAttr<LLM_BoxAttr>:$box);
+  let arguments = (ins StrAttr:$name, OptionalAttr<LLM_TensorAttr>:$tensor, OptionalAttr<TypedArrayAttrBase<LLM_BoxAttr, "boxes">>:$boxes);
   let results = (outs LLM_Weight:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
   let hasVerifier = 1;
