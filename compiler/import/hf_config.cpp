@@ -273,6 +273,8 @@ bool readHfConfig(const Json &root, ModelSpec &model) {
   model.ffn = requiredInt(text, "intermediate_size");
   auto vocab = getEither(text, root, "vocab_size");
   model.vocab = vocab ? vocab->asInt() : requiredInt(text, "vocab_size");
+  if (model.hidden < 1)
+    text.get("hidden_size")->fail("must be at least 1, found " + std::to_string(model.hidden));
   if (model.layers < 1 || model.layers > 4096)
     text.get("num_hidden_layers")->fail("must lie between 1 and 4096, found " + std::to_string(model.layers));
 
