@@ -1,0 +1,160 @@
+#include "compiler/pipeline/compile.h"
+
+#include "compiler/import/build_ir.h"
+#include "compiler/import/import.h"
+#include "compiler/import/topology.h"
+#include "compiler/pipeline/registration.h"
+#include "compiler/pipeline/topology_attr.h"
+#include "compiler/support/error.h"
+#include "passes/dist/Passes.h"
+#include "passes/llm/Passes.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace llmc;
+
+namespace {
+
+// What the options leave open, settled by the model and the machine.
+struct Settled {
+  Type weightType, activationType, kvType;
+  dist::LimitsAttr limits;
+};
+
+bool allCpu(const Topology &topology) {
+  return std::all_of(topology.devices.begin(), topology.devices.end(),
+                     [](const Device &d) { return d.kind == "cpu"; });
+}
+
+// The element type of matrices: as asked, or the checkpoint's own, quantised ones being widened to bf16. A GPU older than
+// compute capability 8.0 has no bf16; there float16 takes its place, with a warning.
+Type weightType(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, const Topology &topology,
+                std::vector<std::string> &warnings) {
+  std::string dtype = options.dtype;
+  if (dtype == "auto")
+    dtype = spec.storedDtype == DType::F32 ? "float32" : spec.storedDtype == DType::F16 ? "float16" : "bfloat16";
+  if (dtype == "bfloat16")
+    for (const Device &device : topology.devices)
+      if (device.kind == "cuda" && device.capability < 80) {
+        warnings.push_back("device " + device.id + " has compute capability " + std::to_string(device.capability / 10) +
+                           "." + std::to_string(device.capability % 10) +
+                           ", bfloat16 needs 8.0: using float16, whose range is smaller");
+        dtype = "float16";
+        break;
+      }
+  if (dtype == "float32")
+    return Float32Type::get(context);
+  if (dtype == "float16")
+    return Float16Type::get(context);
+  if (dtype == "bfloat16")
+    return BFloat16Type::get(context);
+  throw Error("--dtype " + options.dtype + " is unknown: use auto, float32, bfloat16 or float16");
+}
+
+Settled settle(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, const Topology &topology,
+               std::vector<std::string> &warnings) {
+  Settled s;
+  bool cpu = allCpu(topology);
+  s.weightType = weightType(context, options, spec, topology, warnings);
+  // CPUs compute in f32 whatever the weights are; GPUs keep activations in the weights' type.
+  s.activationType = cpu ? Type(Float32Type::get(context)) : s.weightType;
+  s.kvType = s.weightType;
+
+  if (options.maxModelLen && *options.maxModelLen > spec.maxPositions)
+    throw Error("--max-model-len " + std::to_string(*options.maxModelLen) + " is longer than the " +
+                std::to_string(spec.maxPositions) + " positions that the model was made for: lower it");
+  int64_t maxModelLen = options.maxModelLen.value_or(spec.maxPositions);
+  int64_t maxNumSeqs = options.maxNumSeqs.value_or(cpu ? 64 : 256);
+  int64_t maxBatched = options.maxBatchedTokens.value_or(std::max<int64_t>(cpu ? 512 : 8192, maxNumSeqs));
+  if (maxBatched < maxNumSeqs)
+    throw Error("--max-batched-tokens " + std::to_string(maxBatched) + " is smaller than --max-num-seqs " +
+                std::to_string(maxNumSeqs) + ": a decode step takes one token of each sequence");
+  for (auto [name, value] : {std::pair<const char *, int64_t>{"--max-model-len", maxModelLen},
+                             {"--max-num-seqs", maxNumSeqs},
+                             {"--max-batched-tokens", maxBatched},
+                             {"--page-size", options.pageSize}})
+    if (value < 1)
+      throw Error(std::string(name) + " must be at least 1, not " + std::to_string(value));
+  if (!(options.memoryUtilization > 0 && options.memoryUtilization <= 1))
+    throw Error("--memory-utilization must lie in (0, 1], not " + std::to_string(options.memoryUtilization));
+  s.limits = dist::LimitsAttr::get(context, maxModelLen, maxNumSeqs, maxBatched, maxNumSeqs, options.pageSize,
+                                   FloatAttr::get(Float64Type::get(context), options.memoryUtilization), s.kvType);
+  return s;
+}
+
+// Collects what passes report; the first error is what the user needs.
+class Collector {
+public:
+  explicit Collector(MLIRContext *context)
+      : handler(context, [this](Diagnostic &d) {
+          std::string text = d.str();
+          if (d.getSeverity() == DiagnosticSeverity::Error)
+            errors += (errors.empty() ? "" : "\n") + text;
+          else if (d.getSeverity() == DiagnosticSeverity::Warning)
+            warnings.push_back(text);
+          return success();
+        }) {}
+  std::string errors;
+  std::vector<std::string> warnings;
+
+private:
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+static void buildPhases(PassManager &pm, const CompileOptions &options) {
+  llm::buildLLMPipeline(pm);
+  if (options.stopAfter == StopAfter::Llm)
+    return;
+  dist::DistPipelineOptions dist;
+  dist.tp = options.tp;
+  dist.pp = options.pp;
+  dist::buildDistPipeline(pm, dist);
+}
+
+CompileResult llmc::compileModel(const CompileOptions &options) {
+  CompileResult result;
+  ModelSpec spec = importModel(options.model, options.dummyWeights ? LoadFormat::Dummy : LoadFormat::Auto);
+  result.warnings = spec.warnings;
+  Topology topology = options.topology.empty() ? hostCpuTopology(std::max<int64_t>(options.tp * options.pp, 1))
+                                               : readTopology(options.topology);
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  // One thread: modules are small, and threads cost more to start than they save.
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  Collector collector(&context);
+
+  Settled settled = settle(&context, options, spec, topology, result.warnings);
+  OwningOpRef<ModuleOp> module = buildModel(&context, spec, {settled.weightType, settled.activationType});
+  (*module)->setAttr(dist::kTopologyAttr, topologyAttr(&context, topology));
+  (*module)->setAttr(dist::kLimitsAttr, settled.limits);
+
+  PassManager pm(&context);
+  DefaultTimingManager timing;
+  if (options.timing) {
+    timing.setEnabled(true);
+    timing.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
+  }
+  TimingScope rootScope = timing.getRootScope();
+  pm.enableTiming(rootScope);
+  if (options.printIrAfterAll)
+    pm.enableIRPrinting([](Pass *, Operation *) { return false; }, [](Pass *, Operation *) { return true; });
+  buildPhases(pm, options);
+  if (failed(pm.run(*module)))
+    throw Error(collector.errors.empty() ? "compilation failed" : collector.errors);
+  result.warnings.insert(result.warnings.end(), collector.warnings.begin(), collector.warnings.end());
+
+  llvm::raw_string_ostream os(result.mlir);
+  module->print(os);
+  return result;
+}

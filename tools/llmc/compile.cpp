@@ -1,0 +1,96 @@
+// `llmc compile`: options to CompileOptions, the plan to a file, layout and ledger to the terminal.
+#include "tools/llmc/commands.h"
+
+#include "compiler/pipeline/compile.h"
+#include "compiler/support/error.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+
+using namespace llmc;
+
+// Writes through a temporary name, so that a plan is either whole or not there.
+static void writeFile(const std::string &path, const char *data, size_t size) {
+  std::string temporary = path + ".tmp";
+  std::ofstream out(temporary, std::ios::binary);
+  out.write(data, static_cast<std::streamsize>(size));
+  out.close();
+  std::error_code ec;
+  if (out)
+    std::filesystem::rename(temporary, path, ec);
+  if (!out || ec) {
+    std::filesystem::remove(temporary, ec);
+    throw Error("cannot write " + path + ": is the folder there, writable and not full?");
+  }
+}
+
+static int runCompile(const CompileOptions &options, const std::string &output) {
+  CompileResult result = compileModel(options);
+  for (const std::string &warning : result.warnings)
+    std::fprintf(stderr, "llmc: warning: %s\n", warning.c_str());
+  if (options.stopAfter != StopAfter::Plan) {
+    if (output.empty() || output == "-")
+      std::fwrite(result.mlir.data(), 1, result.mlir.size(), stdout);
+    else
+      writeFile(output, result.mlir.data(), result.mlir.size());
+    return 0;
+  }
+  std::string path = output.empty() ? "plan.fb" : output;
+  writeFile(path, reinterpret_cast<const char *>(result.plan.data()), result.plan.size());
+  return 0;
+}
+
+void llmc::addCompileCommand(CLI::App &app, const std::string &commandLine, int &status) {
+  auto options = std::make_shared<CompileOptions>();
+  auto output = std::make_shared<std::string>();
+  options->commandLine = commandLine;
+  CLI::App *cmd = app.add_subcommand(
+      "compile", "Compile a model for a topology into plan.fb\n"
+                 "\n"
+                 "Examples:\n"
+                 "  llmc compile                                    # this folder's model, one CPU rank\n"
+                 "  llmc compile --topo 6x-pcie-24gb.json --tp 3 --pp 2\n"
+                 "  llmc compile --model /models/Qwen2.5-14B --topo t.json --tp 4 --max-model-len 16384 -o q14.fb\n"
+                 "  llmc compile --load-format dummy --tp 2         # config.json alone: random weights\n"
+                 "  llmc compile --tp 3 --compile-to=dist           # stop after a phase, print its IR\n");
+  cmd->add_option("--model", options->model, "Model: a HuggingFace folder, a folder with one GGUF, or a .gguf file")
+      ->capture_default_str();
+  cmd->add_option("--topo", options->topology,
+                  "Topology file (docs/topology.md); default: CPU ranks sharing this machine");
+  cmd->add_option("--tp", options->tp, "Ranks that share each layer (tensor parallelism)")->capture_default_str();
+  cmd->add_option("--pp", options->pp, "Pipeline stages")->capture_default_str();
+  cmd->add_option("--max-model-len", options->maxModelLen,
+                  "Tokens of prompt and answer together; default: the model's own, or the largest that fits");
+  cmd->add_option("--max-num-seqs", options->maxNumSeqs, "Sequences that run at once; default 64 on CPUs, 256 on GPUs");
+  cmd->add_option("--max-batched-tokens", options->maxBatchedTokens,
+                  "Tokens of one step; default 512 on CPUs, 8192 on GPUs");
+  cmd->add_option("--page-size", options->pageSize, "Tokens of one KV page")->capture_default_str();
+  cmd->add_option("--memory-utilization", options->memoryUtilization, "Share of each device's memory to use")
+      ->capture_default_str();
+  cmd->add_option("--dtype", options->dtype,
+                  "Type of weights and KV cache; auto is the checkpoint's own (bfloat16 for quantised files)")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  cmd->add_option("--served-model-name", options->servedModelName, "Name in the API; default: the model's");
+  cmd->add_option("--load-format", "auto, or dummy: no weight files needed, random weights")
+      ->check(CLI::IsMember({"auto", "dummy"}))
+      ->each([options](const std::string &value) { options->dummyWeights = value == "dummy"; });
+  cmd->add_option("-o,--output", *output, "Where the plan goes; default plan.fb (or standard output for IR)");
+  std::map<std::string, StopAfter> phases{
+      {"llm", StopAfter::Llm}, {"dist", StopAfter::Dist}, {"exec", StopAfter::Exec}, {"plan", StopAfter::Plan}};
+  cmd->add_option("--compile-to", options->stopAfter, "Stop after a phase and print its IR: llm, dist, exec; or plan")
+      ->transform(CLI::CheckedTransformer(phases));
+  cmd->add_flag("--print-ir-after-all", options->printIrAfterAll, "Print the IR after every pass (to stderr)");
+  cmd->add_flag("--mlir-timing", options->timing, "Print the time of every pass (to stderr)");
+  cmd->callback([options, output, &status] {
+    std::string path = output->empty() ? "plan.fb" : *output;
+    std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    options->planFolder = folder.string();
+    status = runCompile(*options, *output);
+  });
+}
