@@ -62,7 +62,7 @@ public:
   virtual void recv(uint32_t peer, uint32_t seq, const Block &out) = 0;
 
   // Tells the others that this rank lives: it has finished some piece of work. Deadlines count from the last sign
-  // of life of any rank.
+  // of life of any rank. Throws Aborted if the world has ended.
   virtual void beat() = 0;
 
   // Ends the whole world with this sentence; the first one stands. Callable from any thread.

@@ -70,6 +70,8 @@ void HostCommunicator::fail(const std::string &why) {
 void HostCommunicator::beat() {
   std::atomic<uint64_t> &beats = state_.ranks[rank_].beats;
   beats.store(beats.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (state_.dead.load(std::memory_order_acquire))
+    state_.throw_aborted();
 }
 
 const HostCommunicator::Seat &HostCommunicator::seat(uint32_t group, Kind kind) {

@@ -1,0 +1,62 @@
+// The table of kernel names.
+#include "runtime/exec/kernel_names.h"
+
+#include <algorithm>
+
+#include "runtime/plan/access.h"
+#include "runtime/support/error.h"
+
+namespace llmrt::exec {
+
+std::vector<std::string_view> kernels_of(plan::OpKind op) {
+  using plan::OpKind;
+  switch (op) {
+  case OpKind::Embedding: // the table's layout says how it is read
+    return {"cpu.embedding", "cpu.embedding.row_major", "cpu.embedding.packed16"};
+  case OpKind::RmsNorm:
+    return {"cpu.rms_norm"};
+  case OpKind::AddRmsNorm:
+    return {"cpu.add_rms_norm"};
+  case OpKind::Add:
+    return {"cpu.add"};
+  case OpKind::Linear:
+    return {"cpu.linear.packed16"};
+  case OpKind::Rope:
+    return {"cpu.rope"};
+  case OpKind::KvAppend:
+    return {"cpu.kv_append"};
+  case OpKind::Attention:
+    return {"cpu.attention", "cpu.attention.paged"};
+  case OpKind::GatedAct:
+    return {"cpu.gated_act"};
+  case OpKind::SelectRows:
+    return {"cpu.select_rows"};
+  case OpKind::AllReduce:
+    return {"host.all_reduce"};
+  case OpKind::AllGather:
+    return {"host.all_gather"};
+  case OpKind::Gather:
+    return {"host.gather"};
+  case OpKind::Send:
+    return {"host.send"};
+  case OpKind::Recv:
+    return {"host.recv"};
+  case OpKind::NONE:
+    break;
+  }
+  return {};
+}
+
+void check_kernel(const std::string &where, plan::OpKind op, std::string_view kernel) {
+  const std::vector<std::string_view> known = kernels_of(op);
+  if (std::find(known.begin(), known.end(), kernel) != known.end())
+    return;
+  std::string list;
+  for (std::string_view name : known)
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  throw Error(where + ": this llmrt has no kernel '" + std::string(kernel.substr(0, 80)) + "' (it has " +
+              (list.empty() ? "none for this op" : list) +
+              "): compile the plan again with the llmc of this release, for CPU devices");
+}
+
+} // namespace llmrt::exec

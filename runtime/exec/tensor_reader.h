@@ -1,0 +1,35 @@
+// Reads boxes of checkpoint tensors as f32 rows: from their file, block types dequantised, or from their fill.
+// Scratch is bounded: a few megabytes, or one row's slice where that is larger.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/exec/weight_files.h"
+
+namespace llmrt::exec {
+
+// Checks once per tensor what reading relies on: its bytes match its shape and lie inside its file.
+// Throws llmrt::Error naming the tensor and both numbers.
+void check_tensor(const plan::LoadedPlan &plan, const plan::Tensor &tensor);
+
+// One per thread.
+class TensorReader {
+public:
+  explicit TensorReader(const WeightFiles &files) : files_(files) {}
+
+  // out[i * out_stride + j] = tensor[row + i, col + j], for i < rows, j < cols; out_stride in floats.
+  void read(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, float *out,
+            size_t out_stride);
+
+private:
+  void read_file(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, float *out,
+                 size_t out_stride);
+
+  const WeightFiles &files_;
+  std::vector<std::byte> raw_;
+  std::vector<float> row_;
+};
+
+} // namespace llmrt::exec

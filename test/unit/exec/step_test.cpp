@@ -1,0 +1,107 @@
+// The checks of a step: the good one passes, and each way to spoil it is refused with a sentence that names it.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/exec/step.h"
+#include "runtime/support/error.h"
+
+using namespace llmrt;
+using namespace llmrt::exec;
+
+namespace {
+
+StepLimits limits() {
+  StepLimits limits;
+  limits.max_model_len = 64;
+  limits.max_num_seqs = 3;
+  limits.max_batched_tokens = 8;
+  limits.max_logits_rows = 4;
+  limits.page_size = 4;
+  limits.num_pages = 20;
+  limits.vocab = 100;
+  return limits;
+}
+
+// A prefill chunk of 3 tokens (positions 4…6) beside a decode at position 9.
+StepBatch good() {
+  StepBatch batch;
+  batch.id = 7;
+  batch.ids = {1, 2, 99, 4};
+  batch.positions = {4, 5, 6, 9};
+  batch.seq_starts = {0, 3, 4};
+  batch.context_lens = {7, 10};
+  batch.page_starts = {0, 2, 5};
+  batch.pages = {11, 3, 0, 19, 5};
+  batch.slot_mapping = {3 * 4 + 0, 3 * 4 + 1, 3 * 4 + 2, 5 * 4 + 1};
+  batch.logits_rows = {2, 3};
+  return batch;
+}
+
+TEST(StepChecks, TheGoodStepPasses) {
+  EXPECT_NO_THROW(validate(limits(), good()));
+  StepBatch silent = good();
+  silent.logits_rows.clear();
+  EXPECT_NO_THROW(validate(limits(), silent));
+}
+
+TEST(StepChecks, EachWayToSpoilAStepIsRefused) {
+  struct Case {
+    std::function<void(StepBatch &)> spoil;
+    std::string says;
+  };
+  const std::vector<Case> cases = {
+      {[](StepBatch &b) { b = StepBatch{}; }, "0 tokens in 0 sequences"},
+      {[](StepBatch &b) { b.ids[1] = 100; }, "token id 100, outside the vocabulary of 100"},
+      {[](StepBatch &b) { b.ids[1] = -1; }, "token id -1"},
+      {[](StepBatch &b) { b.ids.push_back(1); }, "positions has 4 entries where 5 belong"},
+      {[](StepBatch &b) { b.ids.assign(9, 1); }, "its tokens are 9, more than the plan's max_batched_tokens of 8"},
+      {[](StepBatch &b) { b.context_lens.assign(4, 1); }, "its sequences are 4"},
+      {[](StepBatch &b) { b.logits_rows.assign(5, 1); }, "rows of logits are 5"},
+      {[](StepBatch &b) { b.positions[0] = 3; }, "row 0 of sequence 0 is at position 3"},
+      {[](StepBatch &b) { b.seq_starts[1] = 0; }, "seq_starts[1] is 0 after 0"},
+      {[](StepBatch &b) { b.seq_starts[2] = 3; }, "seq_starts runs from 0 to 3"},
+      {[](StepBatch &b) { b.seq_starts[0] = 1; }, "seq_starts runs from 1"},
+      {[](StepBatch &b) { b.seq_starts = {0, 4}; }, "seq_starts has 2 entries where 3 belong"},
+      {[](StepBatch &b) { b.seq_starts = {0, 9, 4}; }, "seq_starts[2] is 4 after 9"},
+      {[](StepBatch &b) { b.context_lens[0] = 2; }, "context of 2 tokens"},
+      {[](StepBatch &b) { b.context_lens[1] = 65; }, "max_model_len of 64"},
+      {[](StepBatch &b) { b.page_starts = {0, 1, 5}; }, "has 1 pages, but its context of 7 tokens needs 2 of 4"},
+      {[](StepBatch &b) { b.page_starts = {0, 6, 5}; }, "page_starts[2] is 5 after 6"},
+      {[](StepBatch &b) { b.page_starts[2] = 4; }, "page_starts runs from 0 to 4 where it must run from 0 to 5"},
+      {[](StepBatch &b) { b.pages[1] = 20; }, "page 20, and there are 20"},
+      {[](StepBatch &b) { b.pages[1] = -1; }, "page -1"},
+      {[](StepBatch &b) { b.slot_mapping[3] += 1; }, "row 3 of sequence 1 writes slot 22"},
+      {[](StepBatch &b) { b.slot_mapping.pop_back(); }, "slot_mapping has 3 entries"},
+      {[](StepBatch &b) { b.logits_rows = {3, 2}; }, "logits_rows[1] is 2"},
+      {[](StepBatch &b) { b.logits_rows = {2, 2}; }, "logits_rows[1] is 2"},
+      {[](StepBatch &b) { b.logits_rows = {4}; }, "logits_rows[0] is 4"},
+      {[](StepBatch &b) { b.logits_rows = {-1}; }, "logits_rows[0] is -1"},
+  };
+  for (const Case &wrong : cases) {
+    StepBatch batch = good();
+    wrong.spoil(batch);
+    try {
+      validate(limits(), batch);
+      ADD_FAILURE() << "accepted: " << wrong.says;
+    } catch (const Error &e) {
+      EXPECT_NE(std::string(e.what()).find(wrong.says), std::string::npos) << e.what() << "\nlacks: " << wrong.says;
+    }
+  }
+}
+
+TEST(StepTable, HoldsTheNeededPagesOfEachSequence) {
+  Step step;
+  step.assign(limits(), std::make_shared<StepBatch>(good()));
+  ASSERT_EQ(step.page_stride, 3);
+  EXPECT_EQ(step.page_table[0], 11);
+  EXPECT_EQ(step.page_table[1], 3);
+  EXPECT_EQ(step.page_table[3], 0);
+  EXPECT_EQ(step.page_table[4], 19);
+  EXPECT_EQ(step.page_table[5], 5);
+  EXPECT_EQ(step.tokens(), 4);
+  EXPECT_EQ(step.logits_rows(), 2);
+  EXPECT_EQ(step.seqs(), 2);
+}
+
+} // namespace
