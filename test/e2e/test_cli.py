@@ -108,7 +108,7 @@ def small_topology(path, memory):
 
 def test_too_little_memory(tmp_path):
     """What is short on which device."""
-    topo = small_topology(tmp_path / "topo.json", 64 << 20)
+    topo = small_topology(tmp_path / "topo.json", 256 << 20)
     message = refused("llmc", "compile", "--model", harness.SMOLLM2, "--topo", topo, "--tp", 1, "--pp", 1, "-o", tmp_path / "p.fb",
                       says=(r"(?i)memory",))
     device = json.loads(topo.read_text())["devices"][0]
@@ -117,12 +117,18 @@ def test_too_little_memory(tmp_path):
 
 def test_context_that_does_not_fit(tmp_path):
     """The largest value that fits is named, and it does fit."""
-    topo = small_topology(tmp_path / "topo.json", 1 << 30)
-    args = ["--model", harness.SMOLLM2, "--topo", topo, "--tp", 1, "--pp", 1, "--dtype", "float32", "-o", tmp_path / "p.fb"]
-    message = refused("llmc", "compile", *args, "--max-model-len", 500_000, says=("500,?000",))
+    topo = small_topology(tmp_path / "topo.json", 800 << 20)
+    args = ["--model", harness.SMOLLM2, "--topo", topo, "--tp", 1, "--pp", 1, "--dtype", "float32", "-o", tmp_path / "p.fb",
+            "--max-num-seqs", 8, "--max-batched-tokens", 64]
+    message = refused("llmc", "compile", *args, "--max-model-len", 8000, says=("8,?000",))
     fitting = re.search(r"(?i)(?:largest|fits|at most|maximum)\D*(\d[\d,]*)", message)
     assert fitting, message
     run("llmc", "compile", *args, "--max-model-len", int(fitting.group(1).replace(",", "")))
+
+
+def test_context_beyond_the_model(tmp_path):
+    refused("llmc", "compile", "--model", harness.SMOLLM2, "--topo", harness.TOPOLOGY, "--max-model-len", 500_000, "-o", tmp_path / "p.fb",
+            says=("500,?000", "8,?192"))
 
 
 def test_one_number_for_the_context(plans):
