@@ -1,0 +1,105 @@
+// Parses the normalizer chain and applies it step by step.
+#include "runtime/text/normalizer.h"
+
+#include "runtime/support/error.h"
+#include "runtime/text/unicode.h"
+#include "runtime/text/utf8.h"
+
+namespace llmrt::text {
+namespace {
+
+constexpr std::string_view kSupported =
+    "NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace and Sequence";
+constexpr size_t kMaxText = size_t{1} << 30;
+constexpr int kMaxNesting = 16;
+
+std::string strip(std::string_view text, bool left, bool right) {
+  while (left && !text.empty()) {
+    size_t next = 0;
+    if (!is_space(next_code_point(text, next)))
+      break;
+    text.remove_prefix(next);
+  }
+  while (right && !text.empty()) {
+    size_t last = previous_border(text, text.size()), next = last;
+    if (!is_space(next_code_point(text, next)))
+      break;
+    text = text.substr(0, last);
+  }
+  return std::string(text);
+}
+
+template <class... Ts> struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts> Overloaded(Ts...) -> Overloaded<Ts...>;
+
+} // namespace
+
+Pattern pattern_from_json(const JsonView &json) {
+  if (auto literal = json.find("String"))
+    return Pattern::literal(std::string(literal->string()));
+  if (auto regex = json.find("Regex"))
+    return Pattern::regex(regex->string());
+  json.fail("must be {\"String\": …} or {\"Regex\": …}.");
+}
+
+Normalizer Normalizer::from_json(const JsonView &json) {
+  Normalizer n;
+  n.add(json, 0);
+  return n;
+}
+
+void Normalizer::add(const JsonView &json, int depth) {
+  if (depth > kMaxNesting)
+    json.fail("nests more than " + std::to_string(kMaxNesting) + " sequences.");
+  std::string_view type = json.type();
+  if (type == "Sequence") {
+    for (const JsonView &item : json.at("normalizers").items())
+      add(item, depth + 1);
+  } else if (type == "NFC") {
+    steps_.emplace_back(Form::kNfc);
+  } else if (type == "NFD") {
+    steps_.emplace_back(Form::kNfd);
+  } else if (type == "NFKC") {
+    steps_.emplace_back(Form::kNfkc);
+  } else if (type == "NFKD") {
+    steps_.emplace_back(Form::kNfkd);
+  } else if (type == "Lowercase") {
+    steps_.emplace_back(Lowercase{});
+  } else if (type == "StripAccents") {
+    steps_.emplace_back(StripAccents{});
+  } else if (type == "Strip") {
+    steps_.emplace_back(Strip{json.at("strip_left").boolean(), json.at("strip_right").boolean()});
+  } else if (type == "Prepend") {
+    steps_.emplace_back(Prepend{std::string(json.at("prepend").string())});
+  } else if (type == "Replace") {
+    steps_.emplace_back(Replace{pattern_from_json(json.at("pattern")), std::string(json.at("content").string())});
+  } else {
+    json.unsupported_type(kSupported);
+  }
+}
+
+std::string Normalizer::apply(std::string_view input) const {
+  std::string text(input);
+  for (const Step &step : steps_) {
+    std::visit(Overloaded{
+                   [&](Form form) { text = normalize(text, form); },
+                   [&](Lowercase) { text = lowercase(text); },
+                   [&](StripAccents) { text = strip_accents(text); },
+                   [&](Strip s) { text = strip(text, s.left, s.right); },
+                   [&](const Prepend &p) {
+                     if (!text.empty())
+                       text.insert(0, p.content);
+                   },
+                   [&](const Replace &r) { text = r.pattern.replace(text, r.content); },
+               },
+               step);
+    if (text.size() > kMaxText)
+      throw Error("The normalised text has " + std::to_string(text.size()) + " bytes, more than the limit of " +
+                  std::to_string(kMaxText) + "; send a shorter text.");
+  }
+  return text;
+}
+
+} // namespace llmrt::text
