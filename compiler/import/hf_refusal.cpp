@@ -30,7 +30,7 @@ const KnownType kKnown[] = {
     {"qwen3_5", "qwen3", "linear_attention"},
     {"qwen3_vl", "qwen3", "multimodal rope (mrope_section)"},
     {"qwen3_omni", "qwen3", "audio and vision towers"},
-    {"llama4", "llama", "mixture of experts and chunked attention"},
+    {"llama4", "llama", "chunked attention"},
     {"mllama", "llama", "cross-attention layers for images"},
     {"gemma", "llama", "gemma: (1 + w) norms, scaled embeddings and tanh GELU"},
     {"gemma2", "llama", "gemma: (1 + w) norms, four norms per layer and logit softcaps"},
@@ -42,7 +42,7 @@ const KnownType kKnown[] = {
     {"deepseek_v3", "llama", "multi-head latent attention (MLA)"},
     {"deepseek_v32", "llama", "multi-head latent attention (MLA) with sparse indexing"},
     {"kimi", "llama", "multi-head latent attention (MLA)"},
-    {"gpt_oss", "llama", "attention sinks and mixture of experts"},
+    {"gpt_oss", "llama", "attention sinks"},
     {"gpt2", "llama", "learned positions and layer norms"},
     {"gpt_neox", "llama", "parallel attention and MLP with layer norms"},
     {"gptj", "llama", "parallel attention and MLP with layer norms"},
@@ -50,6 +50,7 @@ const KnownType kKnown[] = {
     {"starcoder2", "mistral", "layer norms and an MLP without gate"},
     {"falcon", "llama", "parallel attention and MLP with layer norms"},
     {"falcon_h1", "llama", "state-space layers"},
+    {"falcon_mamba", "llama", "state-space layers"},
     {"bloom", "llama", "ALiBi positions"},
     {"mpt", "llama", "ALiBi positions"},
     {"opt", "llama", "learned positions and layer norms"},
@@ -71,7 +72,7 @@ const KnownType kKnown[] = {
     {"nemotron", "llama", "layer norms and an MLP without gate"},
     {"exaone", "llama", "tensor names of its own"},
     {"mamba", "llama", "state-space layers"},
-    {"jamba", "llama", "state-space layers and mixture of experts"},
+    {"jamba", "llama", "state-space layers"},
     {"zamba", "llama", "state-space layers"},
     {"bamba", "llama", "state-space layers"},
     {"recurrent_gemma", "llama", "recurrent layers"},
@@ -138,8 +139,14 @@ std::string blockingFeature(const Json &config, const std::string &type) {
 [[noreturn]] void refuse(const Json &config, const std::string &type) {
   const KnownType *known = knownType(type);
   std::string feature = blockingFeature(config, type);
-  if (known && *known->feature && (feature.empty() || std::string_view(known->feature).substr(0, 5) == "gemma"))
-    feature = known->feature;
+  if (known && *known->feature) {
+    // Keys give numbers; the table may know of more than they tell.
+    const std::string told = known->feature;
+    if (feature.empty())
+      feature = told;
+    else if (feature.compare(0, 10, told, 0, 10) != 0)
+      feature = told + " and " + feature;
+  }
   if (feature.empty())
     feature = known ? "a layout of its own" : "an architecture that this compiler does not know";
   std::string nearest = known ? known->nearest : nearestWord(type, kSupported);
