@@ -1,5 +1,5 @@
-// The pool's lists are intrusive: one record per page holds its place in the hash table and in the list of evictable
-// pages, so every operation but hashing is a handful of stores.
+// The pool's lists are intrusive: one record per page holds its place in the hash table and in the list of
+// evictable pages, so every operation but hashing is a handful of stores.
 #include "runtime/kv/page_pool.h"
 
 #include "runtime/support/error.h"
@@ -16,8 +16,10 @@ namespace llmrt::kv {
 
 PagePool::PagePool(uint32_t num_pages, uint32_t page_size, bool prefix_cache)
     : num_pages_(num_pages), page_size_(page_size), prefix_cache_(prefix_cache) {
-  if (num_pages == 0 || page_size == 0 || num_pages > static_cast<uint32_t>(std::numeric_limits<int32_t>::max()))
-    throw Error("the KV cache cannot have " + std::to_string(num_pages) + " pages of " + std::to_string(page_size) +
+  if (num_pages == 0 || page_size == 0 ||
+      num_pages > static_cast<uint32_t>(std::numeric_limits<int32_t>::max()))
+    throw Error("the KV cache cannot have " + std::to_string(num_pages) + " pages of " +
+                std::to_string(page_size) +
                 " tokens; both must be at least 1 and the pages at most 2147483647");
   // A secret seed: nobody can choose prompts that all fall into one bucket.
   std::random_device random;
@@ -120,7 +122,8 @@ PrefixNode PagePool::insert(PrefixNode parent, const int32_t *ids, int32_t page,
   Info &info = info_[page];
   if (info.refs == 0 || info.uid != 0)
     throw Error("KV page " + std::to_string(page) + " cannot enter the prefix cache: it has " +
-                std::to_string(info.refs) + " references and is " + (info.uid ? "in it already" : "not in it"));
+                std::to_string(info.refs) + " references and is " +
+                (info.uid ? "in it already" : "not in it"));
   std::memcpy(ids_.get() + static_cast<size_t>(page) * page_size_, ids, page_size_ * sizeof(int32_t));
   info.uid = next_uid_++;
   info.parent_uid = parent.uid;
@@ -160,7 +163,8 @@ void PagePool::check() const {
     ++evictable;
   }
   if (before != newest_ || evictable != evictable_)
-    fail("the list of evictable pages has " + std::to_string(evictable) + ", not " + std::to_string(evictable_));
+    fail("the list of evictable pages has " + std::to_string(evictable) + ", not " +
+         std::to_string(evictable_));
   uint32_t referenced = 0, nodes = 0;
   for (uint32_t p = 0; p < num_pages_; ++p) {
     referenced += info_[p].refs > 0;
@@ -173,9 +177,10 @@ void PagePool::check() const {
     for (int32_t p = buckets_[b]; p >= 0; p = info_[p].next_in_bucket, ++in_buckets)
       if (info_[p].bucket != b || !info_[p].uid)
         fail("page " + std::to_string(p) + " stands in a wrong bucket");
-  if (referenced != used_ || nodes != cached_ || in_buckets != cached_ || free_.size() + evictable + used_ != num_pages_)
-    fail("counts disagree: " + std::to_string(used_) + " used, " + std::to_string(evictable) + " evictable, " +
-         std::to_string(free_.size()) + " free of " + std::to_string(num_pages_));
+  if (referenced != used_ || nodes != cached_ || in_buckets != cached_ ||
+      free_.size() + evictable + used_ != num_pages_)
+    fail("counts disagree: " + std::to_string(used_) + " used, " + std::to_string(evictable) +
+         " evictable, " + std::to_string(free_.size()) + " free of " + std::to_string(num_pages_));
 }
 
 } // namespace llmrt::kv

@@ -1,10 +1,11 @@
-// Which KV pages are in use, which hold a prefix worth keeping, and which may be taken. The pool deals in page
-// numbers; the bytes live in the executor, where page p means the same tokens on every rank.
+// Which KV pages are in use, which hold a prefix worth keeping, and which may be taken. The pool deals in
+// page numbers; the bytes live in the executor, where page p means the same tokens on every rank.
 //
-// Prefix cache. A full page may be entered as a node of a tree: its key is its parent node and its page_size token
-// ids, so that a chain of nodes from the root spells the tokens of a prompt. The table is found by a hash, but a hit
-// is always verified against the stored ids and the parent's unique number: equal hashes never mix two prompts.
-// A node whose page nobody references stays until the page is needed; the least recently used goes first.
+// Prefix cache. A full page may be entered as a node of a tree: its key is its parent node and its page_size
+// token ids, so that a chain of nodes from the root spells the tokens of a prompt. The table is found by a
+// hash, but a hit is always verified against the stored ids and the parent's unique number: equal hashes
+// never mix two prompts. A node whose page nobody references stays until the page is needed; the least
+// recently used goes first.
 //
 // Not thread-safe; its owner locks. After construction nothing here allocates.
 #pragma once
@@ -30,8 +31,8 @@ public:
   // Throws llmrt::Error when a number is 0 or the pool has more than 2^31 - 1 pages.
   PagePool(uint32_t num_pages, uint32_t page_size, bool prefix_cache);
 
-  // A page with one reference and unspecified content; evicts the least recently used cached page where no other is
-  // free. -1: every page is referenced.
+  // A page with one reference and unspecified content; evicts the least recently used cached page where no
+  // other is free. -1: every page is referenced.
   int32_t allocate();
   // One more reference to a page that is referenced or cached.
   void retain(int32_t page);
@@ -39,11 +40,12 @@ public:
   // Release a sequence's pages last to first, so that the tail of a prefix goes before its head.
   void release(int32_t page);
 
-  // The child of `parent` that holds these page_size ids, or the root if there is none. The page gets no reference.
+  // The child of `parent` that holds these page_size ids, or the root if there is none. The page gets no
+  // reference.
   PrefixNode find(PrefixNode parent, const int32_t *ids) const;
-  // Enters a referenced page as the child of `parent` that holds these ids; `step` is the step that writes it. Where
-  // the child exists already it is returned, and `page` stays private. Returns the root when the cache is off or
-  // `parent` has been evicted: then nothing can be entered below it either.
+  // Enters a referenced page as the child of `parent` that holds these ids; `step` is the step that writes
+  // it. Where the child exists already it is returned, and `page` stays private. Returns the root when the
+  // cache is off or `parent` has been evicted: then nothing can be entered below it either.
   PrefixNode insert(PrefixNode parent, const int32_t *ids, int32_t page, uint64_t step);
   // The step given to insert().
   uint64_t written_by(PrefixNode node) const { return info_[node.page].step; }
@@ -87,9 +89,9 @@ private:
   uint32_t used_ = 0, cached_ = 0, evictable_ = 0;
   int32_t oldest_ = -1, newest_ = -1;
   std::vector<Info> info_;
-  std::vector<int32_t> free_;          // a stack
-  std::vector<int32_t> buckets_;       // first page of each bucket, -1: none; a power of two of them
-  std::unique_ptr<int32_t[]> ids_;     // [num_pages, page_size]; only the rows of nodes mean anything
+  std::vector<int32_t> free_;      // a stack
+  std::vector<int32_t> buckets_;   // first page of each bucket, -1: none; a power of two of them
+  std::unique_ptr<int32_t[]> ids_; // [num_pages, page_size]; only the rows of nodes mean anything
 };
 
 } // namespace llmrt::kv

@@ -1,6 +1,6 @@
-// The pages of one sequence, in order, and how far they have been entered into the prefix cache. Sequences share
-// full pages only, so a page that is still being filled has exactly one writer; n > 1 completions of one prompt
-// share its full pages the same way.
+// The pages of one sequence, in order, and how far they have been entered into the prefix cache. Sequences
+// share full pages only, so a page that is still being filled has exactly one writer; n > 1 completions of
+// one prompt share its full pages the same way.
 #pragma once
 
 #include "runtime/kv/page_pool.h"
@@ -44,9 +44,9 @@ public:
 
 private:
   std::vector<int32_t> pages_;
-  PrefixNode tip_;          // node of the last entered page
-  size_t entered_ = 0;      // pages entered, or found to have an equal there
-  bool detached_ = false;   // an ancestor was evicted under a private copy: nothing more can be entered
+  PrefixNode tip_;        // node of the last entered page
+  size_t entered_ = 0;    // pages entered, or found to have an equal there
+  bool detached_ = false; // an ancestor was evicted under a private copy: nothing more can be entered
 };
 
 } // namespace llmrt::kv

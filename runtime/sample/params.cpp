@@ -37,12 +37,12 @@ std::string check_sampling(const SamplingParams &p, size_t vocab) {
   if (!(p.repetition_penalty > 0) || !std::isfinite(p.repetition_penalty))
     return out_of_range("repetition_penalty", p.repetition_penalty, "a finite number above 0");
   if (p.min_tokens > p.max_tokens)
-    return "min_tokens is " + std::to_string(p.min_tokens) + " and max_tokens " + std::to_string(p.max_tokens) +
-           "; min_tokens must not be the larger";
-  if (p.logprobs < -1 || p.logprobs > static_cast<int64_t>(vocab))
-    return out_of_range("logprobs", p.logprobs, "from 0 to the size of the vocabulary, or -1 for none");
-  if (p.prompt_logprobs < -1 || p.prompt_logprobs > static_cast<int64_t>(vocab))
-    return out_of_range("prompt_logprobs", p.prompt_logprobs, "from 0 to the size of the vocabulary, or -1 for none");
+    return "min_tokens is " + std::to_string(p.min_tokens) + " and max_tokens " +
+           std::to_string(p.max_tokens) + "; min_tokens must not be the larger";
+  if (p.logprobs < -1 || p.logprobs > kMaxLogprobs)
+    return out_of_range("logprobs", p.logprobs, "from 0 to 256, or -1 for none");
+  if (p.prompt_logprobs < -1 || p.prompt_logprobs > kMaxLogprobs)
+    return out_of_range("prompt_logprobs", p.prompt_logprobs, "from 0 to 256, or -1 for none");
   if (p.logit_bias.size() > kMaxLogitBias)
     return "logit_bias has " + std::to_string(p.logit_bias.size()) + " entries; at most " +
            std::to_string(kMaxLogitBias) + " are allowed";

@@ -1,6 +1,6 @@
-// Philox 4x32-10, a counter-based random generator: the n-th number of a seed is a pure function of (seed, n), so a
-// request draws the same numbers whatever else runs, and after any preemption.
-// Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Philox 4x32-10, a counter-based random generator: the n-th number of a seed is a pure function of (seed,
+// n), so a request draws the same numbers whatever else runs, and after any preemption. Salmon, Moraes, Dror,
+// Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Each pass is written once over 16 lanes and compiled twice, for AVX2 and for the baseline; no fused multiply-add is
-// allowed, so that both give the same bits. The choice is made once, when the program starts.
+// Each pass is written once over 16 lanes and compiled twice, for AVX2 and for the baseline; no fused
+// multiply-add is allowed, so that both give the same bits. The choice is made once, when the program starts.
 #include "runtime/sample/row_ops.h"
 
 #include <algorithm>
@@ -52,29 +52,30 @@ LLMRT_INLINE RowMax row_max_body(const float *x, size_t n, float *block_max) {
   return {best, any_nan};
 }
 
-// exp(v) for v <= 0: 2^k * e^r with |r| <= ln2/2, e^r by its Taylor series to r^7 (error < 2^-25); k goes into the exponent.
-// Rounding to the nearest k is done by adding and taking away 1.5 * 2^23.
-#define LLMRT_EXP(V, I, v, result)                                                                                    \
-  do {                                                                                                                \
-    V exp_c = (v) < -87.0f ? V{} - 87.0f : (v);                                                                       \
-    V exp_t = exp_c * 1.44269504088896341f + 12582912.0f;                                                             \
-    V exp_k = exp_t - 12582912.0f;                                                                                    \
-    V exp_r = (exp_c - exp_k * 0.693145751953125f) - exp_k * 1.42860682030941723212e-6f;                              \
-    V exp_p = exp_r * (1.0f / 5040) + (1.0f / 720);                                                                   \
-    exp_p = exp_p * exp_r + (1.0f / 120);                                                                             \
-    exp_p = exp_p * exp_r + (1.0f / 24);                                                                              \
-    exp_p = exp_p * exp_r + (1.0f / 6);                                                                               \
-    exp_p = exp_p * exp_r + 0.5f;                                                                                     \
-    exp_p = exp_p * exp_r + 1.0f;                                                                                     \
-    exp_p = exp_p * exp_r + 1.0f;                                                                                     \
-    I exp_b = __builtin_convertvector(exp_k, I);                                                                      \
-    exp_b = (exp_b + 127) << 23;                                                                                      \
-    V exp_s;                                                                                                          \
-    __builtin_memcpy(&exp_s, &exp_b, sizeof exp_s);                                                                   \
-    (result) = (v) < -87.0f ? V{} : exp_p * exp_s;                                                                    \
+// exp(v) for v <= 0: 2^k * e^r with |r| <= ln2/2, e^r by its Taylor series to r^7 (error < 2^-25); k goes
+// into the exponent. Rounding to the nearest k is done by adding and taking away 1.5 * 2^23.
+#define LLMRT_EXP(V, I, v, result)                                                                           \
+  do {                                                                                                       \
+    V exp_c = (v) < -87.0f ? V{} - 87.0f : (v);                                                              \
+    V exp_t = exp_c * 1.44269504088896341f + 12582912.0f;                                                    \
+    V exp_k = exp_t - 12582912.0f;                                                                           \
+    V exp_r = (exp_c - exp_k * 0.693145751953125f) - exp_k * 1.42860682030941723212e-6f;                     \
+    V exp_p = exp_r * (1.0f / 5040) + (1.0f / 720);                                                          \
+    exp_p = exp_p * exp_r + (1.0f / 120);                                                                    \
+    exp_p = exp_p * exp_r + (1.0f / 24);                                                                     \
+    exp_p = exp_p * exp_r + (1.0f / 6);                                                                      \
+    exp_p = exp_p * exp_r + 0.5f;                                                                            \
+    exp_p = exp_p * exp_r + 1.0f;                                                                            \
+    exp_p = exp_p * exp_r + 1.0f;                                                                            \
+    I exp_b = __builtin_convertvector(exp_k, I);                                                             \
+    exp_b = (exp_b + 127) << 23;                                                                             \
+    V exp_s;                                                                                                 \
+    __builtin_memcpy(&exp_s, &exp_b, sizeof exp_s);                                                          \
+    (result) = (v) < -87.0f ? V{} : exp_p * exp_s;                                                           \
   } while (0)
 
-LLMRT_INLINE double row_exp_body(const float *x, size_t n, float max, float inv_t, float *out, double *block_sum) {
+LLMRT_INLINE double row_exp_body(const float *x, size_t n, float max, float inv_t, float *out,
+                                 double *block_sum) {
   double total = 0;
   for (size_t b = 0; b < num_blocks(n); ++b) {
     const size_t begin = b * kBlock, count = std::min(kBlock, n - begin);
@@ -130,8 +131,11 @@ LLMRT_INLINE size_t count_better_body(const float *x, size_t n, float value, siz
 
 #if defined(__x86_64__)
 #define LLMRT_AVX2 __attribute__((target("avx2")))
-LLMRT_AVX2 RowMax row_max_avx2(const float *x, size_t n, float *block_max) { return row_max_body(x, n, block_max); }
-LLMRT_AVX2 double row_exp_avx2(const float *x, size_t n, float max, float inv_t, float *out, double *block_sum) {
+LLMRT_AVX2 RowMax row_max_avx2(const float *x, size_t n, float *block_max) {
+  return row_max_body(x, n, block_max);
+}
+LLMRT_AVX2 double row_exp_avx2(const float *x, size_t n, float max, float inv_t, float *out,
+                               double *block_sum) {
   return row_exp_body(x, n, max, inv_t, out, block_sum);
 }
 LLMRT_AVX2 size_t count_better_avx2(const float *x, size_t n, float value, size_t before) {
@@ -161,7 +165,8 @@ size_t first_equal(const float *x, size_t n, float value, const float *block_max
 }
 
 double row_exp(const float *x, size_t n, float max, float inv_t, float *out, double *block_sum) {
-  return have_avx2 ? row_exp_avx2(x, n, max, inv_t, out, block_sum) : row_exp_body(x, n, max, inv_t, out, block_sum);
+  return have_avx2 ? row_exp_avx2(x, n, max, inv_t, out, block_sum)
+                   : row_exp_body(x, n, max, inv_t, out, block_sum);
 }
 
 float exp_one(float x, float max, float inv_t) {

@@ -1,5 +1,5 @@
-// Passes over a whole row of logits, the only part of sampling whose cost grows with the vocabulary. They use wide
-// SIMD where the machine has it and give the same bits where it has not.
+// Passes over a whole row of logits, the only part of sampling whose cost grows with the vocabulary. They use
+// wide SIMD where the machine has it and give the same bits where it has not.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,12 @@ namespace llmrt::sample {
 
 // Rows are summarised in blocks of this many logits; a filter then visits only blocks that can matter.
 inline constexpr size_t kBlock = 64;
-inline size_t num_blocks(size_t n) { return (n + kBlock - 1) / kBlock; }
+inline size_t num_blocks(size_t n) {
+  return (n + kBlock - 1) / kBlock;
+}
 
 struct RowMax {
-  float value;   // the largest, NaN ignored; -inf for an empty row
+  float value; // the largest, NaN ignored; -inf for an empty row
   bool has_nan;
 };
 
@@ -22,8 +24,9 @@ RowMax row_max(const float *x, size_t n, float *block_max);
 // Lowest index of x that equals `value`, the row's maximum.
 size_t first_equal(const float *x, size_t n, float value, const float *block_max);
 
-// out[i] = exp((x[i] - max) * inv_temperature), 0 below e^-87; block_sum [num_blocks(n)] gets the sum of each block.
-// Returns the sum of all. x[i] <= max, max finite. `out` may be null: only the sums then. Relative error < 2e-7.
+// out[i] = exp((x[i] - max) * inv_temperature), 0 below e^-87; block_sum [num_blocks(n)] gets the sum of each
+// block. Returns the sum of all. x[i] <= max, max finite. `out` may be null: only the sums then. Relative
+// error < 2e-7.
 double row_exp(const float *x, size_t n, float max, float inv_temperature, float *out, double *block_sum);
 
 // The same function of one value.

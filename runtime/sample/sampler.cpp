@@ -1,5 +1,5 @@
-// The order of operations is that of params.h. The row is copied only if a penalty, a bias or a ban changes it, and
-// exponentials are taken only of what the filters may keep.
+// The order of operations is that of params.h. The row is copied only if a penalty, a bias or a ban changes
+// it, and exponentials are taken only of what the filters may keep.
 #include "runtime/sample/sampler.h"
 
 #include "runtime/sample/philox.h"
@@ -31,8 +31,9 @@ static float checked_max(std::span<const float> row, Scratch &scratch, bool barr
                 std::to_string(first_equal(row.data(), row.size(), max.value, scratch.block_max.data())) +
                 "); its activations overflowed, try --dtype float32 or bfloat16");
   if (max.value == kNegInf)
-    throw Error(barred ? "logit_bias, min_tokens and the stop tokens together bar every token of the vocabulary"
-                       : "the model gave every token the logit -infinity; its weights are damaged");
+    throw Error(barred
+                    ? "logit_bias, min_tokens and the stop tokens together bar every token of the vocabulary"
+                    : "the model gave every token the logit -infinity; its weights are damaged");
   return max.value;
 }
 
@@ -147,7 +148,8 @@ int32_t Sampler::sample(std::span<const float> logits, Scratch &scratch) const {
     // A little low; the exact comparison follows below.
     const double threshold = max + temperature_ * (std::log(static_cast<double>(min_p_)) - 1e-3);
     select_at_least(row.data(), n, block_max,
-                    static_cast<float>(std::max<double>(threshold, std::numeric_limits<float>::lowest())), candidates);
+                    static_cast<float>(std::max<double>(threshold, std::numeric_limits<float>::lowest())),
+                    candidates);
   } else {
     scratch.weights.resize(n);
     scratch.block_sum.resize(num_blocks(n));
@@ -155,7 +157,8 @@ int32_t Sampler::sample(std::span<const float> logits, Scratch &scratch) const {
     if (top_p_ >= 1)
       return draw_row({scratch.weights.data(), n}, scratch, total, u);
     // Tokens lighter than this weigh, all together, less than what top_p may drop: none of them is kept.
-    const float least = static_cast<float>((1 - static_cast<double>(top_p_)) * total / static_cast<double>(n) * 0.999);
+    const float least =
+        static_cast<float>((1 - static_cast<double>(top_p_)) * total / static_cast<double>(n) * 0.999);
     candidates.clear();
     for (size_t b = 0; b < num_blocks(n); ++b) {
       if (scratch.block_sum[b] < least)
@@ -193,7 +196,8 @@ TokenLogprobs token_logprobs(std::span<const float> logits, int32_t token, int32
   out.logprob = static_cast<float>(x - log_sum);
   out.rank = static_cast<int32_t>(1 + count_better(logits.data(), n, x, static_cast<size_t>(token)));
   if (top > 0) {
-    select_top_k(logits.data(), n, scratch.block_max.data(), static_cast<size_t>(top), scratch.candidates, scratch);
+    select_top_k(logits.data(), n, scratch.block_max.data(), static_cast<size_t>(top), scratch.candidates,
+                 scratch);
     std::sort(scratch.candidates.begin(), scratch.candidates.end(), better);
     out.top.reserve(scratch.candidates.size());
     for (const Candidate &c : scratch.candidates)

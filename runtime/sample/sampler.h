@@ -1,5 +1,6 @@
-// Chooses the tokens of one request. A Sampler knows the request's parameters and the tokens so far; the n-th token
-// is a pure function of (parameters, seed, tokens so far, logits), so neither batching nor preemption can change it.
+// Chooses the tokens of one request. A Sampler knows the request's parameters and the tokens so far; the n-th
+// token is a pure function of (parameters, seed, tokens so far, logits), so neither batching nor preemption
+// can change it.
 #pragma once
 
 #include "runtime/sample/params.h"
@@ -14,13 +15,13 @@ namespace llmrt::sample {
 
 class Sampler {
 public:
-  // `params` passed check_sampling(). `end_tokens` are those that end the request and are barred before min_tokens;
-  // `seed` is params.seed, or a random one where the user gave none.
+  // `params` passed check_sampling(). `end_tokens` are those that end the request and are barred before
+  // min_tokens; `seed` is params.seed, or a random one where the user gave none.
   Sampler(const SamplingParams &params, uint64_t seed, std::span<const int32_t> prompt,
           std::span<const int32_t> end_tokens);
 
-  // Chooses the next token from logits [vocab]. Throws llmrt::Error when they are NaN or infinite, or when nothing
-  // may be chosen; the request cannot go on then.
+  // Chooses the next token from logits [vocab]. Throws llmrt::Error when they are NaN or infinite, or when
+  // nothing may be chosen; the request cannot go on then.
   int32_t sample(std::span<const float> logits, Scratch &scratch) const;
 
   // The token was taken into the output.
@@ -42,11 +43,11 @@ private:
   uint32_t min_tokens_;
   uint64_t seed_;
   uint32_t output_tokens_ = 0;
-  bool counts_;                                   // a penalty is on
+  bool counts_; // a penalty is on
   std::vector<std::pair<int32_t, float>> bias_;
   std::vector<int32_t> end_tokens_;
-  std::vector<Seen> seen_;                        // distinct tokens of prompt and output
-  std::unordered_map<int32_t, uint32_t> index_;   // into seen_
+  std::vector<Seen> seen_;                      // distinct tokens of prompt and output
+  std::unordered_map<int32_t, uint32_t> index_; // into seen_
 };
 
 // Log-probability and rank of `token` under the raw logits, and the `top` best. Throws as sample() does.

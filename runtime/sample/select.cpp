@@ -1,4 +1,5 @@
-// All selections narrow the row by block maxima first, and then halve what is left with nth_element: linear time.
+// All selections narrow the row by block maxima first, and then halve what is left with nth_element: linear
+// time.
 #include "runtime/sample/select.h"
 
 #include "runtime/sample/row_ops.h"
@@ -9,7 +10,8 @@
 
 namespace llmrt::sample {
 
-void select_at_least(const float *x, size_t n, const float *block_max, float threshold, std::vector<Candidate> &out) {
+void select_at_least(const float *x, size_t n, const float *block_max, float threshold,
+                     std::vector<Candidate> &out) {
   out.clear();
   for (size_t b = 0; b < num_blocks(n); ++b) {
     if (!(block_max[b] >= threshold))
@@ -53,8 +55,8 @@ void keep_mass(std::vector<Candidate> &candidates, double mass, Scratch &scratch
     return;
   auto &work = scratch.work;
   work = candidates;
-  // Invariant: everything before `low` is better than the rest and kept, with sum `kept` < mass; the boundary lies in
-  // [low, high), or everything is kept.
+  // Invariant: everything before `low` is better than the rest and kept, with sum `kept` < mass; the boundary
+  // lies in [low, high), or everything is kept.
   size_t low = 0, high = work.size();
   double kept = 0;
   while (high - low > 1) {

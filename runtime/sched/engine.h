@@ -1,7 +1,9 @@
-// The engine turns requests for text (as token ids) into steps of the executor: admission, continuous batching,
-// paged KV with prefix reuse, sampling. Thread-safe; the HTTP server and `llmrt run` talk to nothing else.
+// The engine turns requests for text (as token ids) into steps of the executor: admission, continuous
+// batching, paged KV with prefix reuse, sampling. Thread-safe; the HTTP server and `llmrt run` talk to
+// nothing else.
 #pragma once
 
+#include "runtime/exec/executor.h" // RankMemory
 #include "runtime/sample/params.h" // SamplingParams, TokenLogprobs
 
 #include <cstdint>
@@ -25,29 +27,31 @@ struct TokenOutput {
   std::optional<TokenLogprobs> logprobs;
 };
 
-// What a request's callback receives. Calls come one at a time for a request, in order, from engine threads:
-// return quickly, never call back into submit(). The last one has `finish`.
+// What a request's callback receives. Calls come one at a time, in order, from one engine thread that holds
+// no lock: return quickly. cancel(), submit() and stats() may be called from it. The last call of a request
+// has `finish`.
 struct RequestEvent {
   std::vector<TokenOutput> tokens;
   std::optional<FinishReason> finish;
-  int32_t stop_token = -1;                        // the EOS or stop token that ended it (not among the tokens)
-  std::string error;                              // when finish is Error
+  int32_t stop_token = -1; // the EOS or stop token that ended it (not among the tokens)
+  std::string error;       // when finish is Error
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs; // once, with the first event, if asked for
-  uint32_t cached_tokens = 0;                     // prompt tokens served from the prefix cache
+  uint32_t cached_tokens = 0;                                // prompt tokens served from the prefix cache
 };
 
 struct EngineRequest {
   std::vector<int32_t> prompt; // at least one token
   SamplingParams sampling;
   std::function<void(RequestEvent &&)> on_event;
-  // For tools and tests: sees every logits row that a token was sampled from, [vocab] f32, before penalties.
+  // For tools and tests: sees every logits row that a token was sampled from, [vocab] f32, before penalties;
+  // called on the executor's thread, which waits.
   std::function<void(const float *logits, size_t vocab)> on_logits;
 };
 
 struct EngineOptions {
-  std::string plan_folder;
-  unsigned threads = 0;                 // CPU threads; 0: all
-  uint32_t max_queued_requests = 1024;  // waiting, beyond those that run
+  std::string plan_folder;              // weight files are looked up here; empty: beside the plan
+  unsigned threads = 0;                // CPU threads; 0: all
+  uint32_t max_queued_requests = 1024; // waiting, beyond those that run
   bool prefix_cache = true;
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
 };
@@ -58,16 +62,18 @@ struct EngineStats {
   uint64_t prompt_tokens = 0, generation_tokens = 0, steps = 0;
   uint64_t prefix_queries = 0, prefix_hits = 0; // tokens
   uint64_t preemptions = 0;
-  double seconds_since_progress = 0;    // since the last finished step while work is pending; 0 when idle
-  std::string fatal;                    // why the engine is dead; empty while it lives
+  double seconds_since_progress = 0; // since the last finished step while work is pending; 0 when idle
+  std::string fatal;                 // why the engine is dead; empty while it lives
 };
 
 enum class SubmitError { None, QueueFull, Draining, Dead, Invalid };
 
 class Engine {
 public:
-  // Loads the weights and starts. Throws llmrt::Error.
-  static std::unique_ptr<Engine> create(std::shared_ptr<const plan::LoadedPlan> plan, const EngineOptions &options);
+  // Loads the weights and starts. Throws llmrt::Error. Destroying the engine cancels what still runs; its
+  // callbacks are called before the destructor returns.
+  static std::unique_ptr<Engine> create(std::shared_ptr<const plan::LoadedPlan> plan,
+                                        const EngineOptions &options);
   virtual ~Engine() = default;
 
   // Returns an id, or says why not (`message` is a sentence for the user). The prompt and max_tokens must fit
@@ -78,6 +84,9 @@ public:
   virtual void cancel(uint64_t id) = 0;
 
   virtual EngineStats stats() const = 0;
+
+  // Measured bytes of each rank, as the executor reports them.
+  virtual std::vector<exec::RankMemory> memory() const = 0;
 
   // Refuses new requests from now on (Draining); those accepted go on.
   virtual void drain() = 0;

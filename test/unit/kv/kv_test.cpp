@@ -1,5 +1,5 @@
-// The page pool and page tables: exact accounting, prefix hits that are verified and never mixed, eviction order,
-// and a long random run against a model that knows what every page should hold.
+// The page pool and page tables: exact accounting, prefix hits that are verified and never mixed, eviction
+// order, and a long random run against a model that knows what every page should hold.
 #include "runtime/kv/page_pool.h"
 #include "runtime/kv/page_table.h"
 #include "runtime/support/error.h"
@@ -22,7 +22,8 @@ std::vector<int32_t> iota(int32_t first, size_t n) {
   return ids;
 }
 
-// Runs `ids` through the pool as one sequence would in step `step`; returns how many tokens came from the cache.
+// Runs `ids` through the pool as one sequence would in step `step`; returns how many tokens came from the
+// cache.
 size_t run(PagePool &pool, PageTable &table, const std::vector<int32_t> &ids, uint64_t step) {
   PageTable::Match match;
   PageTable::match(pool, ids.data(), ids.size() - 1, step, match);
@@ -113,7 +114,7 @@ TEST(PagePool, AnEvictedParentDoesNotComeBackThroughItsPage) {
   int32_t p0 = pool.allocate(), p1 = pool.allocate();
   PrefixNode na = pool.insert({}, &a, p0, 1);
   PrefixNode nb = pool.insert(na, &b, p1, 1);
-  pool.release(p0);         // only the parent becomes evictable
+  pool.release(p0); // only the parent becomes evictable
   int32_t again = pool.allocate();
   EXPECT_EQ(again, p0);
   PrefixNode nc = pool.insert({}, &c, again, 2); // the page holds something else now
@@ -198,13 +199,15 @@ TEST(PageTable, TheCacheLosesTailsBeforeHeads) {
   EXPECT_EQ(match.ready, 2u);
 }
 
-// Sequences with heavily shared prefixes come, grow token by token, and go; each page's content is tracked aside.
+// Sequences with heavily shared prefixes come, grow token by token, and go; each page's content is tracked
+// aside.
 TEST(PageTable, RandomRunKeepsContentsApart) {
   std::mt19937 rng(12345);
   for (uint32_t num_pages : {7u, 40u, 200u}) {
     const uint32_t page_size = 4;
     PagePool pool(num_pages, page_size, true);
-    // content[page] = every id from the start of the sequence to the end of the page, as the KV values depend on it.
+    // content[page] = every id from the start of the sequence to the end of the page, as the KV values depend
+    // on it.
     std::map<int32_t, std::vector<int32_t>> content;
     struct Sequence {
       std::vector<int32_t> ids;

@@ -1,0 +1,480 @@
+// The engine's threads around the scheduler's policy:
+//   - submit() and cancel() come from anywhere and only queue;
+//   - the scheduling thread composes a step whenever the executor has room and hands it over;
+//   - the executor's output thread calls back with logits; tokens are chosen there, and the requests return;
+//   - the delivery thread calls on_event, so that no user's callback ever delays a step or runs under a lock.
+// Locks: step_mutex_ (a step's results are being applied) before mutex_ (everything else). Neither is held
+// while the executor's submit() or a callback runs.
+#include "runtime/sched/engine_model.h"
+#include "runtime/sched/scheduler.h"
+#include "runtime/sched/step_output.h"
+#include "runtime/support/error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <unordered_map>
+
+namespace llmrt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using sched::Request;
+using sched::RequestPtr;
+using sched::StepWork;
+
+// How long the destructor waits for the steps in flight before it lets the executor go.
+constexpr auto kShutdownWait = std::chrono::seconds(30);
+
+struct InFlight {
+  uint64_t id = 0; // of the step
+  std::vector<StepWork> work;
+};
+
+// Batches come back here once the executor has dropped them, to be filled again without allocating.
+class BatchPool : public std::enable_shared_from_this<BatchPool> {
+public:
+  std::shared_ptr<exec::StepBatch> take() {
+    std::unique_ptr<exec::StepBatch> batch;
+    {
+      std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        batch = std::move(free_.back());
+        free_.pop_back();
+      }
+    }
+    if (!batch)
+      batch = std::make_unique<exec::StepBatch>();
+    return {batch.release(), [pool = shared_from_this()](exec::StepBatch *b) {
+              std::lock_guard lock(pool->mutex_);
+              pool->free_.emplace_back(b);
+            }};
+  }
+
+private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<exec::StepBatch>> free_;
+};
+
+class EngineImpl final : public Engine {
+public:
+  EngineImpl(const EngineModel &model, const EngineOptions &options, const ExecutorFactory &make_executor)
+      : model_(model), max_queued_(options.max_queued_requests) {
+    check_model();
+    std::random_device random;
+    seed_base_ = (static_cast<uint64_t>(random()) << 32) | random();
+    executor_ = make_executor([this](const exec::StepBatch &batch, const exec::LogitsView &logits,
+                                     const std::string &error) { step_done(batch, logits, error); });
+    max_in_flight_ = std::max(1u, executor_->max_in_flight());
+    scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, max_in_flight_);
+    delivery_thread_ = std::thread([this] { deliver(); });
+    schedule_thread_ = std::thread([this] { schedule(); });
+  }
+
+  ~EngineImpl() override {
+    {
+      std::unique_lock lock(mutex_);
+      stopping_ = draining_ = true;
+      for (auto &[id, request] : requests_)
+        request->cancelled.store(true, std::memory_order_relaxed);
+      cancel_idle_requests();
+      wake_scheduler_.notify_all();
+      idle_.wait_for(lock, kShutdownWait, [this] { return in_flight_.empty(); });
+    }
+    schedule_thread_.join();
+    executor_.reset();
+    die("the engine was shut down while a step was in flight"); // ends what a stuck executor never returned
+    {
+      std::lock_guard lock(mutex_);
+      delivery_stops_ = true;
+      wake_delivery_.notify_all();
+    }
+    delivery_thread_.join();
+  }
+
+  uint64_t submit(EngineRequest given, SubmitError &error, std::string &message) override {
+    error = SubmitError::Invalid;
+    message = invalid(given);
+    if (!message.empty())
+      return 0;
+    const uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    std::vector<int32_t> ends = given.sampling.stop_token_ids;
+    if (!given.sampling.ignore_eos)
+      ends.insert(ends.end(), model_.eos_token_ids.begin(), model_.eos_token_ids.end());
+    // Without a seed each request gets one of its own, and another at every start of the program.
+    const uint64_t seed =
+        given.sampling.seed ? *given.sampling.seed : seed_base_ + id * 0x9E3779B97F4A7C15ull;
+    auto request = std::make_shared<Request>(id, std::move(given), seed, ends);
+
+    std::lock_guard lock(mutex_);
+    if (!fatal_.empty()) {
+      error = SubmitError::Dead;
+      message = "the engine has stopped: " + fatal_;
+      return 0;
+    }
+    if (draining_) {
+      error = SubmitError::Draining;
+      message = "the server is shutting down and takes no new requests";
+      return 0;
+    }
+    const size_t waiting = scheduler_->waiting().size(), running = scheduler_->running().size();
+    const size_t free_seats =
+        scheduler_->blocked_on_pages() || running >= model_.max_num_seqs ? 0 : model_.max_num_seqs - running;
+    if (waiting >= max_queued_ + free_seats) {
+      error = SubmitError::QueueFull;
+      message = "the queue is full: " + std::to_string(waiting) + " requests wait and " +
+                std::to_string(running) +
+                " run; try again later, or start with a larger --max-queued-requests";
+      return 0;
+    }
+    if (requests_.empty())
+      last_progress_ = Clock::now();
+    requests_.emplace(id, request);
+    scheduler_->enqueue(std::move(request));
+    changed_ = true;
+    wake_scheduler_.notify_one();
+    error = SubmitError::None;
+    return id;
+  }
+
+  void cancel(uint64_t id) override {
+    std::lock_guard lock(mutex_);
+    auto it = requests_.find(id);
+    if (it == requests_.end())
+      return;
+    RequestPtr request = it->second;
+    request->cancelled.store(true, std::memory_order_relaxed);
+    if (request->in_flight)
+      return; // its step ends it
+    RequestEvent event;
+    event.finish = FinishReason::Cancelled;
+    event.cached_tokens = request->cached;
+    finish(request, std::move(event));
+    changed_ = true;
+    wake_scheduler_.notify_one();
+  }
+
+  EngineStats stats() const override {
+    std::lock_guard lock(mutex_);
+    EngineStats s;
+    s.running = static_cast<uint32_t>(scheduler_->running().size());
+    s.waiting = static_cast<uint32_t>(scheduler_->waiting().size());
+    s.pages_total = scheduler_->pool().total();
+    s.pages_used = scheduler_->pool().used();
+    s.prompt_tokens = prompt_tokens_;
+    s.generation_tokens = generation_tokens_;
+    s.steps = steps_;
+    s.prefix_queries = scheduler_->prefix_queries();
+    s.prefix_hits = scheduler_->prefix_hits();
+    s.preemptions = scheduler_->preemptions();
+    if (!requests_.empty())
+      s.seconds_since_progress = std::chrono::duration<double>(Clock::now() - last_progress_).count();
+    s.fatal = fatal_;
+    return s;
+  }
+
+  std::vector<exec::RankMemory> memory() const override { return executor_->memory(); }
+
+  void drain() override {
+    std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+
+  bool wait_idle(double seconds) override {
+    std::unique_lock lock(mutex_);
+    auto is_idle = [this] { return requests_.empty() && events_.empty() && !delivering_; };
+    // Longer than a year is for ever; the clock's own arithmetic would overflow.
+    if (!(seconds < 3e7)) {
+      idle_.wait(lock, is_idle);
+      return true;
+    }
+    return idle_.wait_for(lock, std::chrono::duration<double>(std::max(0.0, seconds)), is_idle);
+  }
+
+private:
+  void check_model() const {
+    const std::pair<const char *, uint64_t> limits[] = {{"max_model_len", model_.max_model_len},
+                                                        {"max_num_seqs", model_.max_num_seqs},
+                                                        {"max_batched_tokens", model_.max_batched_tokens},
+                                                        {"max_logits_rows", model_.max_logits_rows},
+                                                        {"page_size", model_.page_size},
+                                                        {"num_pages", model_.num_pages},
+                                                        {"vocab", model_.vocab}};
+    for (auto [name, value] : limits)
+      if (value == 0)
+        throw Error(std::string("the plan's limit ") + name + " is 0; it must be at least 1");
+    for (int32_t id : model_.eos_token_ids)
+      if (id < 0 || static_cast<size_t>(id) >= model_.vocab)
+        throw Error("the plan's end-of-text token " + std::to_string(id) + " is outside its vocabulary of " +
+                    std::to_string(model_.vocab) + " tokens");
+  }
+
+  // Why the request can never run, as a sentence; empty if it can.
+  std::string invalid(const EngineRequest &r) const {
+    if (!r.on_event)
+      return "the request has no on_event callback";
+    if (r.prompt.empty())
+      return "the prompt is empty; it must have at least one token";
+    const uint64_t prompt = r.prompt.size(), total = prompt + r.sampling.max_tokens;
+    if (total > model_.max_model_len)
+      return "the prompt has " + std::to_string(prompt) + " tokens and max_tokens is " +
+             std::to_string(r.sampling.max_tokens) + ", together " + std::to_string(total) +
+             "; the maximum context length is " + std::to_string(model_.max_model_len) + " tokens";
+    // The last token of the output is never written to the cache.
+    const uint64_t slots = std::max(prompt, total - 1),
+                   pages = (slots + model_.page_size - 1) / model_.page_size;
+    if (pages > model_.num_pages)
+      return "prompt and max_tokens together need " + std::to_string(pages) + " KV pages of " +
+             std::to_string(model_.page_size) + " tokens; the plan has " + std::to_string(model_.num_pages) +
+             ", so at most " + std::to_string(uint64_t{model_.num_pages} * model_.page_size + 1) +
+             " tokens fit in all";
+    for (size_t i = 0; i < r.prompt.size(); ++i)
+      if (r.prompt[i] < 0 || static_cast<size_t>(r.prompt[i]) >= model_.vocab)
+        return "token " + std::to_string(i) + " of the prompt is " + std::to_string(r.prompt[i]) +
+               "; the vocabulary has ids 0 to " + std::to_string(model_.vocab - 1);
+    return check_sampling(r.sampling, model_.vocab);
+  }
+
+  // --- scheduling thread
+
+  void schedule() {
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<exec::StepBatch> batch;
+    std::vector<StepWork> work;
+    for (;;) {
+      wake_scheduler_.wait(lock, [this] {
+        return stopping_ || (changed_ && fatal_.empty() && in_flight_.size() < max_in_flight_);
+      });
+      if (stopping_)
+        return;
+      if (!batch)
+        batch = batches_->take();
+      batch->id = next_step_;
+      bool ready = false;
+      std::string why;
+      try {
+        ready = scheduler_->compose(*batch, work);
+      } catch (const std::exception &e) {
+        why = e.what();
+      }
+      if (!ready) {
+        changed_ = false; // until a step returns or a request comes or goes
+        if (why.empty() && in_flight_.empty() &&
+            !(scheduler_->running().empty() && scheduler_->waiting().empty()))
+          why = std::to_string(scheduler_->running().size()) + " requests run and " +
+                std::to_string(scheduler_->waiting().size()) +
+                " wait, and none can be scheduled; this is a bug in llmrt";
+        if (!why.empty()) {
+          lock.unlock();
+          die("the scheduler failed: " + why);
+          lock.lock();
+        }
+        continue;
+      }
+      ++next_step_;
+      InFlight step;
+      if (!spare_work_.empty()) {
+        step.work = std::move(spare_work_.back());
+        spare_work_.pop_back();
+      }
+      step.id = batch->id;
+      step.work.swap(work);
+      in_flight_.push_back(std::move(step));
+      lock.unlock();
+      try {
+        executor_->submit(std::move(batch));
+      } catch (const std::exception &e) {
+        die(e.what());
+      }
+      batch.reset();
+      lock.lock();
+    }
+  }
+
+  // --- executor's output thread
+
+  void step_done(const exec::StepBatch &batch, const exec::LogitsView &logits, const std::string &error) {
+    if (!error.empty()) {
+      die(error);
+      return;
+    }
+    std::unique_lock step_lock(step_mutex_);
+    InFlight step;
+    uint64_t expected = batch.id;
+    {
+      std::lock_guard lock(mutex_);
+      if (in_flight_.empty())
+        return; // the engine died meanwhile
+      // Stays listed until its results are applied, so that the engine does not look idle.
+      expected = in_flight_.front().id;
+      if (expected == batch.id)
+        step.work.swap(in_flight_.front().work);
+    }
+    if (expected != batch.id) {
+      step_lock.unlock();
+      die("the executor finished step " + std::to_string(batch.id) + " before step " +
+          std::to_string(expected));
+      return;
+    }
+    outputs_.clear();
+    for (const StepWork &work : step.work)
+      outputs_.push_back(read_logits(work, logits, scratch_));
+    {
+      std::lock_guard lock(mutex_);
+      for (size_t i = 0; i < step.work.size(); ++i)
+        apply(step.work[i], std::move(outputs_[i]));
+      in_flight_.erase(in_flight_.begin());
+      ++steps_;
+      last_progress_ = Clock::now();
+      changed_ = true;
+      wake_scheduler_.notify_one();
+      if (in_flight_.empty())
+        idle_.notify_all();
+    }
+    step.work.clear(); // the last reference to a request may go here: no lock is held
+    std::lock_guard lock(mutex_);
+    spare_work_.push_back(std::move(step.work));
+  }
+
+  void apply(const StepWork &work, sched::StepOutput &&output) {
+    const RequestPtr &request = work.request;
+    scheduler_->returned(*request);
+    if (output.token)
+      ++generation_tokens_;
+    if (work.completes && !request->prompt_counted) {
+      request->prompt_counted = true;
+      prompt_tokens_ += request->prompt_len;
+    }
+    if (auto event = take_output(work, std::move(output))) {
+      if (event->finish)
+        finish(request, std::move(*event));
+      else
+        post(request, std::move(*event));
+    }
+  }
+
+  // --- under mutex_
+
+  void post(const RequestPtr &request, RequestEvent &&event) {
+    events_.emplace_back(request, std::move(event));
+    wake_delivery_.notify_one();
+  }
+
+  // The request is over, and not in flight.
+  void finish(const RequestPtr &request, RequestEvent &&event) {
+    scheduler_->remove(*request);
+    requests_.erase(request->id);
+    post(request, std::move(event));
+  }
+
+  void cancel_idle_requests() {
+    std::vector<RequestPtr> idle;
+    for (auto &[id, request] : requests_)
+      if (!request->in_flight)
+        idle.push_back(request);
+    for (const RequestPtr &request : idle) {
+      RequestEvent event;
+      event.finish = FinishReason::Cancelled;
+      finish(request, std::move(event));
+    }
+  }
+
+  // Ends every request with this error and refuses all later ones. Waits until no step's results are being
+  // applied.
+  void die(const std::string &why) {
+    std::lock_guard step_lock(step_mutex_);
+    std::vector<InFlight> dropped; // released after the lock
+    std::lock_guard lock(mutex_);
+    if (fatal_.empty() && !stopping_)
+      fatal_ = why;
+    dropped.swap(in_flight_);
+    for (InFlight &step : dropped)
+      for (StepWork &work : step.work)
+        scheduler_->returned(*work.request);
+    std::vector<RequestPtr> all;
+    for (auto &[id, request] : requests_)
+      all.push_back(request);
+    std::sort(all.begin(), all.end(), [](const RequestPtr &a, const RequestPtr &b) { return a->id < b->id; });
+    for (const RequestPtr &request : all) {
+      RequestEvent event;
+      event.finish =
+          request->cancelled.load(std::memory_order_relaxed) ? FinishReason::Cancelled : FinishReason::Error;
+      if (event.finish == FinishReason::Error)
+        event.error = why;
+      finish(request, std::move(event));
+    }
+    idle_.notify_all();
+  }
+
+  // --- delivery thread
+
+  void deliver() {
+    std::vector<std::pair<RequestPtr, RequestEvent>> events;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_delivery_.wait(lock, [this] { return delivery_stops_ || !events_.empty(); });
+      if (events_.empty())
+        return;
+      events.swap(events_);
+      delivering_ = true;
+      lock.unlock();
+      for (auto &[request, event] : events) {
+        const bool last = event.finish.has_value();
+        try {
+          if (request->on_event)
+            request->on_event(std::move(event));
+        } catch (...) {
+          // Its owner cannot follow it any more: stop working for it.
+          request->on_event = nullptr;
+          cancel(request->id);
+        }
+        if (last)
+          request->on_event = nullptr;
+      }
+      events.clear();
+      lock.lock();
+      delivering_ = false;
+      if (events_.empty() && requests_.empty())
+        idle_.notify_all();
+    }
+  }
+
+  const EngineModel model_;
+  const size_t max_queued_;
+  uint64_t seed_base_ = 0;
+  unsigned max_in_flight_ = 1;
+  std::atomic<uint64_t> next_id_ = 1;
+
+  std::mutex step_mutex_;
+  sample::Scratch scratch_;                // step_mutex_
+  std::vector<sched::StepOutput> outputs_; // step_mutex_
+
+  mutable std::mutex mutex_; // all that follows
+  std::condition_variable wake_scheduler_, wake_delivery_, idle_;
+  std::unique_ptr<sched::Scheduler> scheduler_;
+  std::unordered_map<uint64_t, RequestPtr> requests_;
+  std::vector<InFlight> in_flight_; // oldest first
+  std::vector<std::vector<StepWork>> spare_work_;
+  std::vector<std::pair<RequestPtr, RequestEvent>> events_;
+  uint64_t next_step_ = 1;
+  uint64_t prompt_tokens_ = 0, generation_tokens_ = 0, steps_ = 0;
+  Clock::time_point last_progress_ = Clock::now();
+  std::string fatal_;
+  bool changed_ = false, draining_ = false, stopping_ = false, delivery_stops_ = false, delivering_ = false;
+
+  std::shared_ptr<BatchPool> batches_ = std::make_shared<BatchPool>();
+  std::unique_ptr<exec::Executor> executor_;
+  std::thread delivery_thread_, schedule_thread_;
+};
+
+} // namespace
+
+std::unique_ptr<Engine> create_engine(const EngineModel &model, const EngineOptions &options,
+                                      const ExecutorFactory &make_executor) {
+  return std::make_unique<EngineImpl>(model, options, make_executor);
+}
+
+} // namespace llmrt

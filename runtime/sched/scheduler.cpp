@@ -1,0 +1,245 @@
+// compose() reads as the order of service in scheduler.h; everything below it is one rule each.
+#include "runtime/sched/scheduler.h"
+
+#include "runtime/support/error.h"
+
+#include <algorithm>
+
+namespace llmrt::sched {
+
+// A deferred request lets others pass; so many are looked at before admission ends for this step.
+static constexpr size_t kMaxPassed = 16;
+
+struct Scheduler::Room {
+  exec::StepBatch &batch;
+  std::vector<StepWork> &work;
+  uint32_t tokens;        // left of max_batched_tokens
+  uint32_t rows;          // left of max_logits_rows
+  bool preempted = false; // somebody gave way in this step: nobody is admitted
+};
+
+static size_t share(size_t n, unsigned parts) {
+  return (n + parts - 1) / parts;
+}
+
+Scheduler::Scheduler(const EngineModel &model, bool prefix_cache, unsigned micro_batches)
+    : model_(model), micro_batches_(std::max(1u, micro_batches)),
+      pool_(model.num_pages, model.page_size, prefix_cache) {
+  running_.reserve(model.max_num_seqs);
+  ready_.reserve(model.max_num_seqs);
+}
+
+void Scheduler::enqueue(RequestPtr request) {
+  waiting_.push_back(std::move(request));
+}
+
+bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
+  batch.ids.clear();
+  batch.positions.clear();
+  batch.seq_starts.assign(1, 0);
+  batch.context_lens.clear();
+  batch.page_starts.assign(1, 0);
+  batch.pages.clear();
+  batch.slot_mapping.clear();
+  batch.logits_rows.clear();
+  work.clear();
+  Room room{batch, work, model_.max_batched_tokens, model_.max_logits_rows};
+
+  ready_.clear();
+  for (const RequestPtr &r : running_)
+    if (!r->in_flight)
+      ready_.push_back(r);
+  std::sort(ready_.begin(), ready_.end(), [](const RequestPtr &a, const RequestPtr &b) {
+    return a->last_step != b->last_step ? a->last_step < b->last_step : a->admission < b->admission;
+  });
+  size_t seats = share(running_.size(), micro_batches_);
+  serve_decodes(room, seats);
+  serve_prefills(room, seats);
+  if (!room.preempted)
+    admit(room);
+  ready_.clear();
+  return !work.empty();
+}
+
+void Scheduler::serve_decodes(Room &room, size_t &seats) {
+  for (const RequestPtr &r : ready_) {
+    if (seats == 0 || room.tokens == 0 || room.rows == 0)
+      return;
+    // Preempted earlier in this step: it waits now.
+    if (r->admission == 0 || r->pending() != 1)
+      continue;
+    if (find_page(*r, room) && place(r, room))
+      --seats;
+  }
+}
+
+void Scheduler::serve_prefills(Room &room, size_t &seats) {
+  std::sort(ready_.begin(), ready_.end(),
+            [](const RequestPtr &a, const RequestPtr &b) { return a->admission < b->admission; });
+  for (const RequestPtr &r : ready_) {
+    if (seats == 0 || room.tokens == 0)
+      return;
+    if (r->admission == 0 || r->in_flight || r->pending() == 1)
+      continue;
+    if (place(r, room))
+      --seats;
+  }
+}
+
+void Scheduler::admit(Room &room) {
+  blocked_on_pages_ = false;
+  const size_t slots = model_.max_num_seqs > running_.size() ? model_.max_num_seqs - running_.size() : 0;
+  size_t seats = share(std::min(slots, waiting_.size()), micro_batches_);
+  size_t at = 0;
+  while (at < waiting_.size() && seats > 0 && room.tokens > 0 && room.rows > 0) {
+    RequestPtr r = waiting_[at];
+    const size_t n = r->tokens.size();
+    match_.clear();
+    if (pool_.caches() && !r->wants_prompt_logprobs()) {
+      kv::PageTable::match(pool_, r->tokens.data(), n - 1, room.batch.id, match_);
+      const size_t soon = match_.nodes.size() - match_.ready, left = n - match_.ready * model_.page_size;
+      if (2 * soon * model_.page_size >= left) {
+        // Most of the work is being done by this very step.
+        if (++at > kMaxPassed)
+          return;
+        continue;
+      }
+    }
+    r->pages.adopt(pool_, match_);
+    const size_t need = r->pages.missing(pool_, n);
+    if (need + (running_.empty() ? 0 : reserve()) > pool_.available()) {
+      r->pages.clear(pool_);
+      blocked_on_pages_ = true;
+      return;
+    }
+    r->pages.grow(pool_, n);
+    r->computed = static_cast<uint32_t>(match_.ready * model_.page_size);
+    if (!place(r, room)) {
+      r->pages.clear(pool_);
+      r->computed = 0;
+      return;
+    }
+    --seats;
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(at));
+    running_.push_back(r);
+    r->admission = ++admissions_;
+    if (!r->was_admitted) {
+      r->was_admitted = true;
+      r->cached = static_cast<uint32_t>(match_.ready * model_.page_size);
+      if (pool_.caches()) {
+        prefix_queries_ += r->prompt_len;
+        prefix_hits_ += r->cached;
+      }
+    }
+  }
+}
+
+// Pages that stay free at an admission for those that run already: one each, but not more than a sixteenth of
+// all.
+size_t Scheduler::reserve() const {
+  return std::max<size_t>(1, std::min<size_t>(running_.size(), model_.num_pages / 16));
+}
+
+// Puts as much of the request's pending tokens into the step as tokens and logits rows allow. False: nothing
+// fits.
+bool Scheduler::place(const RequestPtr &r, Room &room) {
+  uint32_t count = std::min(r->pending(), room.tokens);
+  // Each prompt position but the last scores the token after it, unless that was done before a preemption.
+  auto prompt_rows = [&](uint32_t n) -> uint32_t {
+    if (!r->wants_prompt_logprobs())
+      return 0;
+    uint32_t begin = std::max(r->computed, r->prompt_logprobs_done),
+             end = std::min(r->computed + n, r->prompt_len - 1);
+    return end > begin ? end - begin : 0;
+  };
+  auto samples = [&](uint32_t n) { return n == r->pending() && r->sampling.max_tokens > 0; };
+  // Too many rows: drop tokens from the end, each of which has at most one row.
+  for (uint32_t rows; (rows = prompt_rows(count) + samples(count)) > room.rows;) {
+    const uint32_t excess = rows - room.rows;
+    if (excess >= count)
+      return false;
+    count -= excess;
+  }
+  if (count == 0)
+    return false;
+  append(r, count, prompt_rows(count), samples(count), room);
+  return true;
+}
+
+void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows, bool samples, Room &room) {
+  exec::StepBatch &b = room.batch;
+  const uint32_t first_row = static_cast<uint32_t>(b.ids.size()), page_size = model_.page_size;
+  const std::vector<int32_t> &pages = r->pages.pages();
+  StepWork w;
+  w.request = r;
+  w.start = r->computed;
+  w.count = count;
+  w.first_logits_row = static_cast<uint32_t>(b.logits_rows.size());
+  w.prompt_rows = prompt_rows;
+  w.prompt_row_pos = std::max(r->computed, r->prompt_logprobs_done);
+  w.samples = samples;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t pos = r->computed + i;
+    b.ids.push_back(r->tokens[pos]);
+    b.positions.push_back(static_cast<int32_t>(pos));
+    b.slot_mapping.push_back(static_cast<int64_t>(pages[pos / page_size]) * page_size + pos % page_size);
+  }
+  for (uint32_t i = 0; i < prompt_rows; ++i)
+    b.logits_rows.push_back(static_cast<int32_t>(first_row + (w.prompt_row_pos - w.start) + i));
+  if (samples)
+    b.logits_rows.push_back(static_cast<int32_t>(first_row + count - 1));
+  r->computed += count;
+  r->prompt_logprobs_done += prompt_rows;
+  w.completes = r->pending() == 0;
+  b.seq_starts.push_back(static_cast<int32_t>(b.ids.size()));
+  b.context_lens.push_back(static_cast<int32_t>(r->computed));
+  const size_t covering = (r->computed + page_size - 1) / page_size;
+  b.pages.insert(b.pages.end(), pages.begin(), pages.begin() + static_cast<ptrdiff_t>(covering));
+  b.page_starts.push_back(static_cast<int32_t>(b.pages.size()));
+  // Every rank runs the steps in order, so a later step may read what this one writes.
+  r->pages.enter(pool_, r->tokens.data(), r->computed, b.id);
+  r->in_flight = true;
+  r->last_step = b.id;
+  room.tokens -= count;
+  room.rows -= prompt_rows + samples;
+  room.work.push_back(std::move(w));
+}
+
+// Makes room for the request's next token; younger requests give way. False: it has to wait for those in
+// flight, or for older ones to end.
+bool Scheduler::find_page(Request &r, Room &room) {
+  while (!r.pages.grow(pool_, r.tokens.size())) {
+    RequestPtr victim;
+    for (const RequestPtr &other : running_)
+      if (!other->in_flight && other->admission > r.admission &&
+          (!victim || other->admission > victim->admission))
+        victim = other;
+    if (!victim)
+      return false;
+    preempt(std::move(victim));
+    room.preempted = true;
+  }
+  return true;
+}
+
+void Scheduler::preempt(RequestPtr victim) {
+  victim->pages.clear(pool_);
+  victim->computed = 0;
+  victim->admission = 0;
+  std::erase(running_, victim);
+  waiting_.push_front(std::move(victim));
+  ++preemptions_;
+}
+
+void Scheduler::remove(Request &request) {
+  if (request.in_flight)
+    throw Error("a request was removed while a step carries it");
+  request.pages.clear(pool_);
+  auto is_it = [&](const RequestPtr &r) { return r.get() == &request; };
+  if (request.admission != 0)
+    std::erase_if(running_, is_it);
+  else
+    std::erase_if(waiting_, is_it);
+}
+
+} // namespace llmrt::sched

@@ -1,0 +1,94 @@
+// The scheduling policy: which requests run, which tokens of them make up the next step, and who gives way
+// when the pages run out. It has no threads, locks, clocks or callbacks; the engine calls it under its lock.
+//
+// A step is filled in this order:
+//   1. running requests that need one token (decode), the least recently served first;
+//   2. running requests in the middle of their prompt, first come first served, in chunks of what is left of
+//   the budget;
+//   3. waiting requests, first come first served, as long as their whole prompt finds pages and a reserve of
+//   free
+//      pages stays for the running ones to grow into. A request whose prompt another one is writing in this
+//      very step waits for the next, where it finds that work in the prefix cache.
+// With m micro-batches in flight, a step takes at most 1/m of the running and 1/m of the waiting requests, so
+// that the steps of the pipeline are of one size.
+//
+// When a running request needs a page and none is to be had, the youngest running request that is not in
+// flight gives up its pages and goes back to the head of the queue; it later recomputes its tokens and goes
+// on where it was. Only younger requests give way to older ones, and a request that would not fit the pool
+// alone is never accepted: so the oldest one always gets on, and nothing deadlocks.
+#pragma once
+
+#include "runtime/exec/executor.h"
+#include "runtime/kv/page_pool.h"
+#include "runtime/sched/engine_model.h"
+#include "runtime/sched/request.h"
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace llmrt::sched {
+
+// One request's share of a step.
+struct StepWork {
+  RequestPtr request;
+  uint32_t start = 0;            // position of its first token in the step
+  uint32_t count = 0;            // its tokens in the step
+  uint32_t first_logits_row = 0; // index into the step's logits
+  uint32_t prompt_rows = 0;      // leading logits rows that score prompt tokens
+  uint32_t prompt_row_pos = 0;   // position of the first of them; its logits score the token after it
+  bool samples = false;          // the last logits row gives the next token
+  bool completes = false;        // nothing is pending after this step
+};
+
+class Scheduler {
+public:
+  // `micro_batches`: steps that may be in flight at once.
+  Scheduler(const EngineModel &model, bool prefix_cache, unsigned micro_batches);
+
+  void enqueue(RequestPtr request);
+
+  // Fills `batch` (its id is set by the caller) and `work` with the next step and marks its requests in
+  // flight. False: nothing can run before a step returns or a request comes.
+  bool compose(exec::StepBatch &batch, std::vector<StepWork> &work);
+
+  // The step that carried the request is done with it; it can be scheduled again or removed.
+  void returned(Request &request) { request.in_flight = false; }
+
+  // Forgets a request that is not in flight and frees its pages.
+  void remove(Request &request);
+
+  const std::vector<RequestPtr> &running() const { return running_; }
+  const std::deque<RequestPtr> &waiting() const { return waiting_; }
+  bool blocked_on_pages() const { return blocked_on_pages_; } // the last admission failed for want of pages
+  const kv::PagePool &pool() const { return pool_; }
+
+  uint64_t preemptions() const { return preemptions_; }
+  uint64_t prefix_queries() const { return prefix_queries_; } // prompt tokens looked up
+  uint64_t prefix_hits() const { return prefix_hits_; }       // of these, found
+
+private:
+  struct Room; // what is left of the step being composed
+
+  void serve_decodes(Room &room, size_t &seats);
+  void serve_prefills(Room &room, size_t &seats);
+  void admit(Room &room);
+  bool place(const RequestPtr &request, Room &room);
+  bool find_page(Request &request, Room &room);
+  void preempt(RequestPtr victim);
+  void append(const RequestPtr &request, uint32_t count, uint32_t prompt_rows, bool samples, Room &room);
+  size_t reserve() const;
+
+  const EngineModel model_;
+  const unsigned micro_batches_;
+  kv::PagePool pool_;
+  std::vector<RequestPtr> running_;
+  std::deque<RequestPtr> waiting_;
+  std::vector<RequestPtr> ready_; // of compose(): running requests that are not in flight
+  kv::PageTable::Match match_;    // of admit()
+  uint64_t admissions_ = 0;
+  uint64_t preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;
+  bool blocked_on_pages_ = false;
+};
+
+} // namespace llmrt::sched
