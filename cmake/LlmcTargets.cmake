@@ -61,7 +61,8 @@ endfunction()
 # llmc_add_dialect(FOLDER PREFIX): the tablegen outputs of dialects/FOLDER/PREFIX{Dialect,Attrs,Ops}.td, as target
 # llmc_FOLDER_tablegen, plus its reference page under build/docs/. Types, where a dialect has any, stand in Attrs.td.
 function(llmc_add_dialect folder prefix)
-  set(LLVM_TARGET_DEFINITIONS ${prefix}Ops.td)
+  # Enums come from the attributes' file: the ops' may include another dialect's.
+  set(LLVM_TARGET_DEFINITIONS ${prefix}Attrs.td)
   set(flags -I "${PROJECT_SOURCE_DIR}" -I "${MLIR_INCLUDE_DIRS}")
   mlir_tablegen(${prefix}Dialect.h.inc -gen-dialect-decls -dialect=${folder} ${flags})
   mlir_tablegen(${prefix}Dialect.cpp.inc -gen-dialect-defs -dialect=${folder} ${flags})
@@ -71,6 +72,7 @@ function(llmc_add_dialect folder prefix)
   mlir_tablegen(${prefix}Attrs.cpp.inc -gen-attrdef-defs -attrdefs-dialect=${folder} ${flags})
   mlir_tablegen(${prefix}Types.h.inc -gen-typedef-decls -typedefs-dialect=${folder} ${flags})
   mlir_tablegen(${prefix}Types.cpp.inc -gen-typedef-defs -typedefs-dialect=${folder} ${flags})
+  set(LLVM_TARGET_DEFINITIONS ${prefix}Ops.td)
   mlir_tablegen(${prefix}Ops.h.inc -gen-op-decls ${flags})
   mlir_tablegen(${prefix}Ops.cpp.inc -gen-op-defs ${flags})
   add_public_tablegen_target(llmc_${folder}_tablegen)
