@@ -10,6 +10,8 @@ using namespace llmc::test;
 
 namespace {
 
+using nlohmann::json;
+
 void parse(const std::string &bytes) { parseGguf(MemorySource(bytes), "f.gguf"); }
 void expectBad(const std::string &bytes, const std::vector<std::string> &parts) {
   expectError([&] { parse(bytes); }, parts);
@@ -236,19 +238,30 @@ TEST(GgufImport, Tokens) {
   std::vector<int32_t> types(40, 1);
   for (int i = 0; i < 40; ++i)
     tokens[static_cast<size_t>(i)] += std::to_string(i);
+  tokens[0] = "x";
+  tokens[1] = "1";
+  tokens[2] = "x1";
   tokens[9] = "<|eot_id|>";
   types[9] = 3;
   b.string("tokenizer.ggml.model", "gpt2").strings("tokenizer.ggml.tokens", tokens).i32s("tokenizer.ggml.token_type", types);
   b.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2).u32("tokenizer.ggml.padding_token_id", 0xffffffffu);
   b.string("tokenizer.chat_template", "{{ x }}").u32("tokenizer.ggml.eom_token_id", 99);
   b.string("tokenizer.ggml.pre", "gpt-2").strings("tokenizer.ggml.merges", {"x 1"});
+  GgufBuilder broken = b;
   tiny.tensors(b);
   ModelSpec model = importGgufBytes(b.file());
   EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{2, 9}));
   EXPECT_EQ(model.text.bosTokenId, 1);
   EXPECT_FALSE(model.text.padTokenId.has_value());
-  EXPECT_EQ(model.text.bosToken, "x1");
-  EXPECT_EQ(model.text.eosToken, "x2");
+  EXPECT_EQ(model.text.bosToken, "1");
+  EXPECT_EQ(model.text.eosToken, "x1");
+  json tokenizer = json::parse(model.text.tokenizerJson);
+  EXPECT_EQ(tokenizer["model"]["vocab"]["x1"], 2);
+  EXPECT_EQ(tokenizer["model"]["merges"].size(), 1u);
+  // What the converter refuses names the file.
+  broken.u32("tokenizer.ggml.unknown_token_id", 1000);
+  tiny.tensors(broken);
+  expectImportError(broken.file(), {"m.gguf: tokenizer: ", "1000"});
   EXPECT_EQ(model.text.chatTemplate, "{{ x }}");
   EXPECT_TRUE(hasWarning(model, "99 lies outside"));
 }
@@ -350,6 +363,8 @@ TEST(GgufImport, RealSmolLM2) {
   EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{2}));
   EXPECT_EQ(model.text.eosToken, "<|im_end|>");
   EXPECT_NE(model.text.chatTemplate.find("<|im_start|>"), std::string::npos);
+  json tokenizer = json::parse(model.text.tokenizerJson);
+  EXPECT_EQ(tokenizer["model"]["merges"].size(), 48900u);
   size_t q41 = 0, f32 = 0, q80 = 0;
   for (const TensorRef &tensor : model.tensors) {
     q41 += tensor.dtype == DType::Q4_1;
