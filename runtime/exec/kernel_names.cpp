@@ -32,15 +32,15 @@ std::vector<std::string_view> kernels_of(plan::OpKind op) {
   case OpKind::SelectRows:
     return {"cpu.select_rows"};
   case OpKind::AllReduce:
-    return {"host.all_reduce"};
+    return {"cpu.all_reduce", "host.all_reduce"};
   case OpKind::AllGather:
-    return {"host.all_gather"};
+    return {"cpu.all_gather", "host.all_gather"};
   case OpKind::Gather:
-    return {"host.gather"};
+    return {"cpu.gather", "host.gather"};
   case OpKind::Send:
-    return {"host.send"};
+    return {"cpu.send", "host.send"};
   case OpKind::Recv:
-    return {"host.recv"};
+    return {"cpu.recv", "host.recv"};
   case OpKind::NONE:
     break;
   }
