@@ -21,6 +21,10 @@ def layouts(names) -> list:
     return out
 
 
+def path_of(name):
+    return harness.GOLDEN / f"goldens/{name}.npz"
+
+
 def check_served(plan, golden_path) -> None:
     """All prompts at once, in one ragged batch: ids, top-5 log-probabilities of every step, and (through
     echo) the log-probability of every prompt token."""
@@ -46,10 +50,10 @@ def check_served(plan, golden_path) -> None:
             assert worst.max() <= 2 * harness.TOLERANCE, f"prompt {i}: position {worst.argmax() + 1} differs by {worst.max():.2e}"
 
 
-def tokens_and_logits(plan, golden_path, folder, indices) -> None:
-    """`llmrt run --dump-logits` for some prompts: ids, and logits within the tolerance."""
+def check_run(plan, golden_path, folder, *more) -> None:
+    """`llmrt run` over all prompts in one ragged batch: ids exactly, logits of every step within the tolerance."""
     meta, cases = harness.goldens(golden_path)
-    for i in indices:
-        ids = harness.run_ids(plan, cases[i].prompt, meta["steps"], folder / f"{i}.npy")
-        assert ids == cases[i].tokens, f"prompt {i}: ids differ"
-        harness.check_logits(np.load(folder / f"{i}.npy"), cases[i], f"prompt {i}")
+    answers = harness.run_batch(plan, [c.prompt for c in cases], meta["steps"], folder, *more)
+    for i, (case, (ids, logits)) in enumerate(zip(cases, answers)):
+        harness.check_logits(logits, case, f"prompt {i}")
+        assert ids == case.tokens, f"prompt {i}: ids differ"

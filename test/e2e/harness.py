@@ -187,13 +187,23 @@ def completions(server: Server, prompts, steps, **more) -> list:
     return choices
 
 
-def run_ids(plan, prompt, steps, dump=None) -> list:
-    """Token ids of `llmrt run` for a prompt of token ids; with `dump`, also writes [steps, vocab] logits."""
-    args = ["--prompt-ids", ",".join(map(str, prompt)), "--max-tokens", steps, "--temperature", 0,
-            "--repetition-penalty", 1, "--json"]
-    if dump:
-        args += ["--dump-logits", dump]
-    return json.loads(run("llmrt", "run", plan, *args).out)["token_ids"]
+GREEDY = ("--temperature", 0, "--repetition-penalty", 1, "--json")
+
+
+def run_ids(plan, prompt, steps, *more) -> list:
+    """Token ids of `llmrt run` for one prompt of token ids."""
+    done = run("llmrt", "run", plan, "--prompt-ids", ",".join(map(str, prompt)), "--max-tokens", steps, *GREEDY, *more)
+    return json.loads(done.out)["token_ids"]
+
+
+def run_batch(plan, prompts, steps, folder, *more) -> list:
+    """[(token ids, float32 logits [steps, vocab])] of `llmrt run` for prompts of token ids, all in one batch."""
+    (folder / "prompts.json").write_text(json.dumps(prompts))
+    done = run("llmrt", "run", plan, "--prompt-file", folder / "prompts.json", "--max-tokens", steps, *GREEDY,
+               "--dump-logits", folder / "logits.npy", *more, timeout=300)
+    answers = json.loads(done.out)
+    assert [a["prompt_ids"] for a in answers] == prompts
+    return [(a["token_ids"], np.load(folder / f"logits.{i}.npy")) for i, a in enumerate(answers)]
 
 
 def until_eos(tokens, eos=(0, 2)) -> list:

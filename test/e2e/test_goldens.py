@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import harness
-from golden_check import check_served, layouts, tokens_and_logits
+from golden_check import check_run, check_served, layouts, path_of
 
 NAMES = list(harness.specs.BY_NAME)
 
@@ -11,26 +11,33 @@ NAMES = list(harness.specs.BY_NAME)
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_are_the_goldens(name, models):
     """A generator that drifted would make every other failure here a riddle."""
-    meta, _ = harness.goldens(harness.GOLDEN / f"goldens/{name}.npz")
+    meta, _ = harness.goldens(path_of(name))
     assert harness.make_models.digest(models(name)) == meta["weights_sha256"]
 
 
 @pytest.mark.parametrize("name,tp,pp", layouts(NAMES))
-def test_served(name, tp, pp, plans):
-    check_served(plans(name, tp, pp, "--max-batched-tokens", 64), harness.GOLDEN / f"goldens/{name}.npz")
+def test_ids_and_logits(name, tp, pp, plans, tmp_path):
+    check_run(plans(name, tp, pp, "--max-batched-tokens", 64), path_of(name), tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_whole_logits(name, plans, tmp_path):
-    """Every logit of the first and last step, at the layout furthest from one rank."""
-    tp, pp = [(t, p) for n, t, p in layouts([name])][-1]
-    tokens_and_logits(plans(name, tp, pp, "--max-batched-tokens", 64), harness.GOLDEN / f"goldens/{name}.npz", tmp_path, [1, 5])
+def test_served(name, plans):
+    """Over HTTP, with the log-probabilities of every prompt token (echo)."""
+    check_served(plans(name, 2, 2, "--max-batched-tokens", 64), path_of(name))
+
+
+def test_one_prompt_after_the_other(plans, tmp_path):
+    """Alone or in company: the same answers."""
+    check_run(plans("qwen2-window-15-5", 3, 2, "--max-batched-tokens", 64), path_of("qwen2-window-15-5"), tmp_path, "--sequential")
+
+
+@pytest.mark.parametrize("page_size", [1, 8, 64])
+def test_page_sizes(page_size, plans, tmp_path):
+    check_run(plans("mistral-window-hd224", 2, 1, "--page-size", page_size), path_of("mistral-window-hd224"), tmp_path)
 
 
 def test_same_plan_same_bits(plans, tmp_path):
     """Reductions have a fixed order: two runs of one plan agree in every bit."""
-    _, cases = harness.goldens(harness.GOLDEN / "goldens/llama-tied.npz")
-    plan = plans("llama-tied", 3, 2)
-    for i in range(2):
-        harness.run_ids(plan, cases[4].prompt, 8, tmp_path / f"{i}.npy")
-    assert np.array_equal(np.load(tmp_path / "0.npy"), np.load(tmp_path / "1.npy"))
+    _, cases = harness.goldens(path_of("llama-tied"))
+    first, second = (harness.run_batch(plans("llama-tied", 3, 2), [cases[4].prompt], 8, tmp_path)[0][1] for _ in range(2))
+    assert np.array_equal(first, second)

@@ -9,27 +9,26 @@ LAYOUTS = ((1, 1), (3, 2), (2, 1), (4, 1), (1, 6), (5, 2))
 
 
 @pytest.mark.parametrize("tp,pp", LAYOUTS)
-def test_greedy(tp, pp, plans):
+def test_ids_and_logits(tp, pp, plans, tmp_path):
     """All prompts in one ragged batch, 64 tokens each or up to the end-of-text token."""
-    with harness.Server(plans("smollm2", tp, pp)) as server:
+    answers = harness.run_batch(plans("smollm2", tp, pp), [c.prompt for c in CASES], META["steps"], tmp_path)
+    for name, case, (ids, logits) in zip(META["names"], CASES, answers):
+        harness.check_logits(logits, case, name)
+        assert harness.until_eos(ids) == harness.until_eos(case.tokens), name
+
+
+def test_served(plans):
+    """Over HTTP, from three by two ranks: text, finish reason and log-probabilities."""
+    with harness.Server(plans("smollm2", 3, 2)) as server:
         choices = harness.completions(server, [c.prompt for c in CASES], META["steps"], logprobs=1)
     for name, text, case, choice in zip(META["names"], META["outputs"], CASES, choices):
         want = harness.until_eos(case.tokens)
         assert harness.until_eos(choice["token_ids"]) == want, name
-        ended = len(want) < len(case.tokens)
-        assert choice["finish_reason"] == ("stop" if ended else "length"), name
-        if not text.endswith("\ufffd"):
-            assert choice["text"] == text, name
+        assert choice["finish_reason"] == ("stop" if len(want) < len(case.tokens) else "length"), name
+        assert text.startswith(choice["text"].rstrip("\ufffd")) and len(choice["text"]) >= len(text.rstrip("\ufffd")), name
         got = np.array(choice["logprobs"]["token_logprobs"][:len(want)])
         worst = np.abs(got - case.top_logprobs()[:len(want), 0])
         assert worst.max() <= 2 * harness.TOLERANCE, f"{name}: log-probability of step {worst.argmax()} differs by {worst.max():.2e}"
-
-
-@pytest.mark.parametrize("tp,pp", [(1, 1), (3, 2), (5, 2)])
-def test_logits(tp, pp, plans, tmp_path):
-    for i in (0, META["names"].index("cpp"), META["names"].index("long-text")):
-        harness.run_ids(plans("smollm2", tp, pp), CASES[i].prompt, 4, tmp_path / f"{i}.npy")
-        harness.check_logits(np.load(tmp_path / f"{i}.npy"), CASES[i], META["names"][i])
 
 
 def test_file_is_the_golden():
