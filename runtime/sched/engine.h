@@ -49,7 +49,7 @@ struct EngineRequest {
 };
 
 struct EngineOptions {
-  std::string plan_folder;              // weight files are looked up here; empty: beside the plan
+  std::string plan_folder;             // weight files are looked up here; empty: beside the plan
   unsigned threads = 0;                // CPU threads; 0: all
   uint32_t max_queued_requests = 1024; // waiting, beyond those that run
   bool prefix_cache = true;

@@ -1,0 +1,140 @@
+// Loading with a progress bar, and the report after it; all of it goes to stderr.
+#include "tools/llmrt/startup.h"
+
+#include "runtime/plan/verify.h"
+#include "runtime/support/error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <unistd.h>
+
+namespace llmrt::tool {
+
+void StartFlags::add_to(CLI::App &command) {
+  command.add_option("PLAN", plan_path, "The plan, as llmc compile wrote it")->required();
+  command.add_option("--model-dir", model_dir, "Folder of the weight files, if they are not beside the plan");
+  command.add_option("--threads", threads, "CPU threads, all ranks together (default: every core)")
+      ->check(CLI::Range(1u, 4096u));
+  command.add_flag("--no-prefix-cache", no_prefix_cache,
+                   "Do not reuse the KV pages of prompts that begin alike");
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// "loading [######........]  43%  120 / 280 MiB", drawn over itself.
+class ProgressBar {
+public:
+  explicit ProgressBar(bool shown) : shown_(shown) {}
+  ~ProgressBar() { clear(); }
+
+  void update(uint64_t done, uint64_t total) {
+    if (!shown_ || total == 0)
+      return;
+    const int width = 30, filled = static_cast<int>(width * std::min(done, total) / total);
+    std::fprintf(stderr, "\rloading [%s%s] %3d%%  %.0f / %.0f MiB ", std::string(filled, '#').c_str(),
+                 std::string(width - filled, '.').c_str(),
+                 static_cast<int>(100 * std::min(done, total) / total), static_cast<double>(done) / (1 << 20),
+                 static_cast<double>(total) / (1 << 20));
+    std::fflush(stderr);
+    drawn_ = true;
+  }
+  void clear() {
+    if (drawn_)
+      std::fprintf(stderr, "\r\033[K");
+    drawn_ = false;
+  }
+
+private:
+  bool shown_, drawn_ = false;
+};
+
+uint64_t planned(const plan::Ledger &ledger, std::initializer_list<std::string_view> names) {
+  uint64_t bytes = 0;
+  if (ledger.lines())
+    for (const plan::LedgerLine *line : *ledger.lines())
+      if (line->name() && std::find(names.begin(), names.end(), line->name()->string_view()) != names.end())
+        bytes += line->bytes();
+  return bytes;
+}
+
+void print_memory(const plan::LoadedPlan &plan, const std::vector<exec::RankMemory> &measured) {
+  std::fprintf(stderr, "memory in MiB, measured / planned:\n  %-4s %-14s %17s %17s %17s %17s\n", "rank",
+               "device", "weights", "activations", "workspace", "KV pages");
+  auto pair = [](uint64_t is, uint64_t should) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.1f / %.1f", static_cast<double>(is) / (1 << 20),
+                  static_cast<double>(should) / (1 << 20));
+    return std::string(text);
+  };
+  for (const exec::RankMemory &m : measured) {
+    if (m.rank >= plan.num_ranks())
+      continue;
+    const plan::Program &program = plan.program(m.rank);
+    const plan::Ledger &ledger = *program.ledger();
+    const auto *device = plan.root().topology()->devices()->Get(program.device());
+    std::fprintf(stderr, "  %-4u %-14s %17s %17s %17s %17s\n", m.rank,
+                 device->id() ? device->id()->c_str() : "?",
+                 pair(m.weights, planned(ledger, {"weights"})).c_str(),
+                 pair(m.arena, planned(ledger, {"activations"})).c_str(),
+                 pair(m.workspace, planned(ledger, {"workspace", "communication"})).c_str(),
+                 pair(m.kv, planned(ledger, {"kv_cache"})).c_str());
+  }
+}
+
+// The devices are the compiler's business, but a plan for GPUs that runs on the CPU should not surprise
+// anybody.
+void notice_devices(const plan::Plan &plan) {
+  uint32_t cuda = 0;
+  for (const plan::Program *program : *plan.programs())
+    cuda += plan.topology()->devices()->Get(program->device())->kind() == plan::DeviceKind::Cuda;
+  if (cuda > 0)
+    std::fprintf(stderr, "llmrt: notice: the plan is for %u CUDA devices; here its ranks run on the CPU\n",
+                 cuda);
+}
+
+} // namespace
+
+Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report) {
+  const auto begin = Clock::now();
+  const bool terminal = isatty(STDERR_FILENO);
+  Started s;
+  s.plan = plan::LoadedPlan::load(flags.plan_path);
+  if (const auto problems = plan::verify(s.plan->root()); !problems.empty())
+    throw Error("the plan '" + s.plan->path() + "' does not hold: " + plan::to_string(problems.front()) +
+                (problems.size() > 1
+                     ? " (and " + std::to_string(problems.size() - 1) + " more; see llmc verify)"
+                     : ""));
+  notice_devices(s.plan->root());
+
+  ProgressBar bar(terminal);
+  EngineOptions options;
+  options.plan_folder = flags.model_dir;
+  options.threads = flags.threads;
+  options.max_queued_requests = max_queued_requests;
+  options.prefix_cache = !flags.no_prefix_cache;
+  options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
+  s.engine = Engine::create(s.plan, options);
+  bar.clear();
+  if (report) {
+    print_memory(*s.plan, s.engine->memory());
+    const plan::Plan &plan = s.plan->root();
+    const plan::Limits &limits = *plan.limits();
+    std::fprintf(stderr,
+                 "loaded %s in %.1f s: %u ranks (tp %u, pp %u), up to %u sequences of %u tokens, KV pages "
+                 "for %llu tokens\n",
+                 plan.model()->served_name() ? plan.model()->served_name()->c_str() : s.plan->path().c_str(),
+                 seconds_since(begin), s.plan->num_ranks(), plan.tp(), plan.pp(), limits.max_num_seqs(),
+                 limits.max_model_len(),
+                 static_cast<unsigned long long>(limits.num_pages()) * limits.page_size());
+  }
+  return s;
+}
+
+} // namespace llmrt::tool

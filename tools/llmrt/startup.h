@@ -1,0 +1,33 @@
+// From a plan's path to a running engine, with what a user wants to see meanwhile: progress on a terminal,
+// then the memory measured beside the memory planned.
+#pragma once
+
+#include "runtime/plan/loaded_plan.h"
+#include "runtime/sched/engine.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+
+namespace llmrt::tool {
+
+// Options that `run` and `serve` share.
+struct StartFlags {
+  std::string plan_path;
+  std::string model_dir;
+  unsigned threads = 0;
+  bool no_prefix_cache = false;
+
+  void add_to(CLI::App &command);
+};
+
+struct Started {
+  std::shared_ptr<const plan::LoadedPlan> plan;
+  std::unique_ptr<Engine> engine;
+};
+
+// `report`: also on a stderr that is no terminal, print the memory table and the line that says all is ready.
+Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report);
+
+} // namespace llmrt::tool
