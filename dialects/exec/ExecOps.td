@@ -32,6 +32,15 @@ def Exec_ProgramOp : Exec_Op<"program", [IsolatedFromAbove, Symbol, NoRegionArgu
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "int64_t":$rank, "int64_t":$stage, "int64_t":$tp_index,
+                                 "int64_t":$device), [{
+    $_state.getOrAddProperties<Properties>().sym_name = $_builder.getStringAttr(name);
+    $_state.getOrAddProperties<Properties>().rank = $_builder.getI64IntegerAttr(rank);
+    $_state.getOrAddProperties<Properties>().stage = $_builder.getI64IntegerAttr(stage);
+    $_state.getOrAddProperties<Properties>().tp_index = $_builder.getI64IntegerAttr(tp_index);
+    $_state.getOrAddProperties<Properties>().device = $_builder.getI64IntegerAttr(device);
+    $_state.addRegion()->emplaceBlock();
+  }]>];
 }
 
 def Exec_WeightOp : Exec_Op<"weight", [Pure]> {

@@ -1,0 +1,92 @@
+// exec-plan-memory: gives every weight and every buffer its place, so that the runtime allocates three regions a rank
+// and nothing else, and so that what a rank needs is known before it starts.
+#include "passes/analysis/Liveness.h"
+#include "passes/exec/Passes.h"
+#include "passes/exec/Workspace.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace llmc::exec {
+#define GEN_PASS_DEF_EXECPLANMEMORY
+#include "passes/exec/Passes.h.inc"
+} // namespace llmc::exec
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::exec;
+
+// Offsets of weights and buffers are multiples of this: a cache line on CPUs, a full memory transaction on GPUs.
+static constexpr uint64_t kAlignment = 256;
+
+static uint64_t placeWeights(ProgramOp program) {
+  Builder builder(program.getContext());
+  uint64_t offset = 0;
+  for (auto weight : program.getBody().getOps<WeightOp>()) {
+    weight.setOffset(static_cast<int64_t>(offset));
+    offset += weight.getResult().getType().getBytes();
+    offset = (offset + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return offset;
+}
+
+// Lifetimes over the program's executed ops, then offsets.
+static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, uint64_t &arena) {
+  SmallVector<BufferOp> buffers;
+  SmallVector<LiveRange> ranges;
+  llvm::DenseMap<Operation *, size_t> indices;
+  int64_t op = 0;
+  for (Operation &o : program.getBody().front()) {
+    if (auto buffer = dyn_cast<BufferOp>(o)) {
+      indices[buffer] = buffers.size();
+      buffers.push_back(buffer);
+      ranges.push_back({-1, -1, bufferBytes(buffer.getResult().getType(), limits)});
+      continue;
+    }
+    bool output = isa<OutputOp>(o);
+    if (!isExecuted(&o) && !output)
+      continue;
+    int64_t at = output ? op - 1 : op++; // the logits are read behind the last op
+    for (Value operand : o.getOperands()) {
+      if (!isa<BufferType>(operand.getType()))
+        continue;
+      LiveRange &range = ranges[indices[resolveView(operand).first]];
+      if (range.firstOp < 0)
+        range.firstOp = at;
+      range.lastOp = at;
+    }
+  }
+  for (auto [buffer, range] : llvm::zip(buffers, ranges))
+    if (range.firstOp < 0)
+      return buffer.emitError() << "is touched by no op";
+  arena = planArena(ranges, kAlignment);
+  for (auto [buffer, range] : llvm::zip(buffers, ranges)) {
+    buffer.setOffset(static_cast<int64_t>(range.offset));
+    buffer.setFirstOp(range.firstOp);
+    buffer.setLastOp(range.lastOp);
+  }
+  return success();
+}
+
+namespace {
+struct PlanMemoryPass : llmc::exec::impl::ExecPlanMemoryBase<PlanMemoryPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::kTopologyAttr);
+    auto limits = module->getAttrOfType<dist::LimitsAttr>(dist::kLimitsAttr);
+    if (!topology || !limits) {
+      module.emitError() << "needs " << dist::kTopologyAttr << " and " << dist::kLimitsAttr;
+      return signalPassFailure();
+    }
+    for (auto program : module.getOps<ProgramOp>()) {
+      uint64_t arena = 0;
+      program.setWeightBytes(static_cast<int64_t>(placeWeights(program)));
+      if (failed(placeBuffers(program, limits, arena)))
+        return signalPassFailure();
+      StringRef kind = topology.getDevices()[program.getDevice()].getKind();
+      program.setArenaBytes(static_cast<int64_t>(arena));
+      program.setWorkspaceBytes(static_cast<int64_t>(workspaceBytes(program, limits, kind)));
+      program.setCommBytes(static_cast<int64_t>(communicationBytes(program, limits)));
+    }
+  }
+};
+} // namespace

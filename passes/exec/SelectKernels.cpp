@@ -1,0 +1,99 @@
+// exec-select-kernels: which kernel runs an op depends on its shapes and on the device alone, both known here; the
+// runtime only looks the name up.
+#include "passes/exec/Passes.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace llmc::exec {
+#define GEN_PASS_DEF_EXECSELECTKERNELS
+#include "passes/exec/Passes.h.inc"
+} // namespace llmc::exec
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::exec;
+
+namespace {
+class Selector {
+public:
+  Selector(ProgramOp program, dist::TopologyAttr topology, dist::MeshAttr mesh)
+      : program(program), topology(topology), mesh(mesh), builder(program.getContext()),
+        kind(topology.getDevices()[program.getDevice()].getKind()) {}
+
+  void run() {
+    for (Operation &op : program.getBody().front()) {
+      if (auto weight = dyn_cast<WeightOp>(op))
+        chooseLayout(weight);
+      else if (isExecuted(&op))
+        chooseKernel(&op);
+    }
+  }
+
+private:
+  ProgramOp program;
+  dist::TopologyAttr topology;
+  dist::MeshAttr mesh;
+  Builder builder;
+  StringRef kind;
+
+  bool onCpu(int64_t rank) const { return topology.getDevices()[mesh.getDevices()[rank]].getKind() == "cpu"; }
+  void chooseLayout(WeightOp weight);
+  void chooseKernel(Operation *op);
+  void chooseCommunicator(Operation *op);
+};
+} // namespace
+
+// Matrices that a CPU multiplies with lie in panels of 16 rows, so that 16 outputs fill a vector register whatever the
+// number of tokens. A table that is only looked up stays as it is.
+void Selector::chooseLayout(WeightOp weight) {
+  WeightType type = weight.getResult().getType();
+  bool multiplied = llvm::any_of(weight->getUses(), [](OpOperand &use) {
+    auto linear = dyn_cast<LinearOp>(use.getOwner());
+    return linear && linear.getWeight() == use.get();
+  });
+  if (kind == "cpu" && multiplied)
+    weight.getResult().setType(
+        WeightType::get(type.getContext(), type.getRows(), type.getCols(), type.getElement(), Layout::Packed16));
+}
+
+void Selector::chooseKernel(Operation *op) {
+  // "exec.add_rms_norm" on a CPU is "cpu.add_rms_norm"; kernels that depend on a weight's layout say which they want.
+  std::string kernel = (kind + "." + op->getName().stripDialect()).str();
+  WeightType weight = llvm::TypeSwitch<Operation *, WeightType>(op)
+                          .Case([](LinearOp linear) { return linear.getWeight().getType(); })
+                          .Case([](EmbeddingOp embedding) { return embedding.getTable().getType(); })
+                          .Default(WeightType());
+  if (weight && kind == "cpu")
+    (kernel += '.') += stringifyLayout(weight.getLayout());
+  op->setAttr("kernel", builder.getStringAttr(kernel));
+  if (isa<AllReduceOp, AllGatherOp, GatherOp, SendOp, RecvOp>(op))
+    chooseCommunicator(op);
+}
+
+// GPUs talk through NCCL. Where a CPU takes part, shared memory carries the data and sums go in rank order.
+void Selector::chooseCommunicator(Operation *op) {
+  bool host = kind == "cpu";
+  if (auto group = op->getAttrOfType<DenseI64ArrayAttr>("group"))
+    host |= llvm::any_of(group.asArrayRef(), [&](int64_t rank) { return onCpu(rank); });
+  else if (auto peer = op->getAttrOfType<IntegerAttr>("peer"))
+    host |= onCpu(peer.getInt());
+  op->setAttr("comm", CommAttr::get(op->getContext(), host ? Comm::Host : Comm::Nccl));
+  if (op->hasAttr("group"))
+    op->setAttr("algorithm", AlgorithmAttr::get(op->getContext(), host ? Algorithm::Ordered : Algorithm::Ring));
+}
+
+namespace {
+struct SelectKernelsPass : llmc::exec::impl::ExecSelectKernelsBase<SelectKernelsPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::kTopologyAttr);
+    auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr);
+    if (!topology || !mesh) {
+      module.emitError() << "needs " << dist::kTopologyAttr << " and " << dist::kMeshAttr;
+      return signalPassFailure();
+    }
+    for (auto program : module.getOps<ProgramOp>())
+      Selector(program, topology, mesh).run();
+  }
+};
+} // namespace
