@@ -137,7 +137,7 @@ void GgufImporter::addPart(const std::string &path) {
   const std::string header = file.read(0, headers_.back().headerBytes);
   if (headers_.size() == 1)
     model_.configHash = hashHex(header);
-  model_.files.push_back({path, file.size(), hashBytes(header)});
+  model_.files.push_back({path, file.size(), hashBytes(header), headers_.back().headerBytes});
 }
 
 // A split model is NAME-00001-of-0000N.gguf …: all metadata in the first part, tensors in all of them.

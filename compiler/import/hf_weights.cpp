@@ -123,7 +123,7 @@ FoundMap readHeaders(const std::string &folder, ModelSpec &model) {
     InputFile file(folder + "/" + name);
     SafetensorsHeader header = readSafetensorsHeader(file);
     const int32_t number = static_cast<int32_t>(model.files.size());
-    model.files.push_back({file.path(), file.size(), header.headerHash});
+    model.files.push_back({file.path(), file.size(), header.headerHash, header.headerBytes});
     for (SafetensorsEntry &entry : header.tensors) {
       if (index)
         if (auto at = index->shardOf.find(entry.name); at != index->shardOf.end() && at->second != name)

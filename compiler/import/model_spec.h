@@ -36,7 +36,8 @@ struct AttentionSpec {
 struct FileRef {
   std::string path;       // as the plan stores it: absolute, or relative to the plan's folder
   uint64_t bytes = 0;     // size of the file
-  uint64_t headerHash = 0; // XXH64 of the header bytes that the importer read
+  uint64_t headerHash = 0;  // XXH64 of the header that the importer read …
+  uint64_t headerBytes = 0; // … which is the first headerBytes bytes of the file
 };
 
 // Where one tensor lies. `shape` is outermost first ([out, in] for a linear weight), the HuggingFace order

@@ -228,6 +228,7 @@ SafetensorsHeader readSafetensorsHeader(const InputFile &file) {
   SafetensorsHeader header =
       parseSafetensorsHeader(std::string_view(bytes).substr(8), file.size(), file.path());
   header.headerHash = hashBytes(bytes);
+  header.headerBytes = bytes.size();
   return header;
 }
 

@@ -21,6 +21,7 @@ struct SafetensorsEntry {
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> tensors; // in file order of their data
   uint64_t headerHash = 0;               // XXH64 over length field and JSON
+  uint64_t headerBytes = 0;              // length field and JSON
   uint64_t dataStart = 0;
 };
 

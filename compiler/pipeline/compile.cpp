@@ -1,5 +1,6 @@
 #include "compiler/pipeline/compile.h"
 
+#include "compiler/emit/emit_plan.h"
 #include "compiler/import/build_ir.h"
 #include "compiler/import/import.h"
 #include "compiler/import/topology.h"
@@ -7,6 +8,7 @@
 #include "compiler/pipeline/topology_attr.h"
 #include "compiler/support/error.h"
 #include "passes/dist/Passes.h"
+#include "passes/exec/Passes.h"
 #include "passes/llm/Passes.h"
 
 #include "mlir/IR/AsmState.h"
@@ -118,6 +120,11 @@ static void buildPhases(PassManager &pm, const CompileOptions &options) {
   dist.tp = options.tp;
   dist.pp = options.pp;
   dist::buildDistPipeline(pm, dist);
+  if (options.stopAfter == StopAfter::Dist)
+    return;
+  exec::ExecPipelineOptions exec;
+  exec.shortenModelLen = !options.maxModelLen; // nobody asked for the model's own length
+  exec::buildExecPipeline(pm, exec);
 }
 
 CompileResult llmc::compileModel(const CompileOptions &options) {
@@ -154,7 +161,17 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
     throw Error(collector.errors.empty() ? "compilation failed" : collector.errors);
   result.warnings.insert(result.warnings.end(), collector.warnings.begin(), collector.warnings.end());
 
-  llvm::raw_string_ostream os(result.mlir);
-  module->print(os);
+  if (options.stopAfter != StopAfter::Plan) {
+    llvm::raw_string_ostream os(result.mlir);
+    module->print(os);
+    return result;
+  }
+  EmitOptions emit;
+  emit.planFolder = options.planFolder;
+  emit.servedName = options.servedModelName;
+  emit.commandLine = options.commandLine;
+  emit.topologyHash = topology.sourceHash;
+  emit.warnings = result.warnings;
+  result.plan = emitPlan(*module, spec, emit);
   return result;
 }
