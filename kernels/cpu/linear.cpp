@@ -35,12 +35,65 @@ template <class T> void scatter(T *dst, DType t, int64_t K, int64_t n, int64_t k
     *d = T(0);
 }
 
-// Rows of x that share a pass over the weights: enough to be bound by arithmetic, few enough for the caches.
-int64_t most_rows_per_pass() { return kernels().block_rows * 12; }
+// Up to this many rows the weights' bytes bound the product, and the team splits the panels; with more rows
+// each thread takes its own rows, as packed rows and results then stay in its own cache.
+int64_t most_streaming_rows() { return int64_t{kernels().block_rows} * 4; }
+
+// Rows that one thread takes at a time: enough to be bound by arithmetic, few enough to share out evenly.
+int64_t item_rows(int64_t M, int team_size) {
+  const int64_t most = ceil_div(64, kernels().block_rows) * kernels().block_rows;
+  const int64_t items = ceil_div(ceil_div(M, most), team_size) * team_size;
+  return ceil_div(M, items);
+}
 
 int64_t tile_floats(int64_t rows) { return std::max<int64_t>(rows * 2, 32) * kPanelRows; }
 
 size_t packed_rows_bytes(int64_t rows, int64_t K) { return static_cast<size_t>(rows * ceil_div(K, 32) * 32 * 4); }
+
+LinearTask task_for_rows(const Linear &p, int64_t m0, int64_t rows, void *packed_rows) {
+  LinearTask t;
+  t.x = {packed_rows, rows, p.K, ceil_div(rows, ceil_div(rows, kernels().block_rows))};
+  t.w = p.w;
+  t.dtype = p.dtype;
+  t.N = p.N;
+  t.y = p.y + m0 * p.ldy;
+  t.ldy = p.ldy;
+  t.bias = p.bias;
+  t.add = p.add ? p.add + m0 * p.ld_add : nullptr;
+  t.ld_add = p.ld_add;
+  return t;
+}
+
+void split_panels(Team &team, const Linear &p, int64_t m0, int64_t rows) {
+  const KernelTable &table = kernels();
+  char *scratch = static_cast<char *>(team.scratch(linear_scratch_bytes(team.size(), rows, p.K)));
+  float *tiles = reinterpret_cast<float *>(scratch + packed_rows_bytes(rows, p.K));
+  const LinearTask t = task_for_rows(p, m0, rows, scratch);
+  const float *x = p.x + m0 * p.ldx;
+  if (rows * p.K <= 16384) // a few microseconds: less than it takes to share it
+    table.pack_rows(t.x, p.dtype, x, p.ldx, 0, rows);
+  else
+    team.parallel([&](int part, int parts) {
+      table.pack_rows(t.x, p.dtype, x, p.ldx, rows * part / parts, rows * (part + 1) / parts);
+    });
+  const int64_t panels = ceil_div(p.N, kPanelRows), tile = tile_floats(rows);
+  team.parallel([&](int part, int parts) {
+    table.linear_panels(t, panels * part / parts, panels * (part + 1) / parts, tiles + part * tile);
+  });
+}
+
+void split_rows(Team &team, const Linear &p) {
+  const KernelTable &table = kernels();
+  const int64_t rows = item_rows(p.M, team.size()), panels = ceil_div(p.N, kPanelRows);
+  const size_t packed = packed_rows_bytes(rows, p.K), each = packed + static_cast<size_t>(tile_floats(rows)) * 4;
+  char *scratch = static_cast<char *>(team.scratch(each * static_cast<size_t>(team.size())));
+  team.for_each_chunk(p.M, rows, [&](int64_t m0, int64_t m1, int part) {
+    char *own = scratch + static_cast<size_t>(part) * each;
+    const LinearTask t = task_for_rows(p, m0, m1 - m0, own);
+    table.pack_rows(t.x, p.dtype, p.x + m0 * p.ldx, p.ldx, 0, m1 - m0);
+    table.linear_panels(t, 0, panels, reinterpret_cast<float *>(own + packed));
+  });
+}
 
 } // namespace
 
@@ -114,48 +167,19 @@ void unpack_weight_row(float *out, const void *packed, DType dtype, int64_t, int
 }
 
 size_t linear_scratch_bytes(int team_size, int64_t max_M, int64_t K) {
-  const int64_t rows = std::min(max_M, most_rows_per_pass());
-  return packed_rows_bytes(rows, K) + static_cast<size_t>(team_size * tile_floats(rows)) * 4;
+  const int64_t shared = std::min(max_M, std::max(most_streaming_rows(), int64_t{64} * team_size));
+  const int64_t own = std::min<int64_t>(max_M, 64 + kernels().block_rows);
+  const size_t team = static_cast<size_t>(team_size);
+  return std::max(packed_rows_bytes(shared, K) + team * static_cast<size_t>(tile_floats(shared)) * 4,
+                  team * (packed_rows_bytes(own, K) + static_cast<size_t>(tile_floats(own)) * 4));
 }
 
 void linear(Team &team, const Linear &p) {
   if (p.M <= 0)
     return;
-  const KernelTable &table = kernels();
-  const int64_t panels = ceil_div(p.N, kPanelRows);
-  const int64_t passes = ceil_div(p.M, most_rows_per_pass()), pass_rows = ceil_div(p.M, passes);
-  char *scratch = static_cast<char *>(team.scratch(linear_scratch_bytes(team.size(), pass_rows, p.K)));
-  float *tiles = reinterpret_cast<float *>(scratch + packed_rows_bytes(pass_rows, p.K));
-  for (int64_t m0 = 0; m0 < p.M; m0 += pass_rows) {
-    const int64_t rows = std::min(pass_rows, p.M - m0);
-    const int64_t blocks = ceil_div(rows, table.block_rows);
-    LinearTask t;
-    t.x = {scratch, rows, p.K, ceil_div(rows, blocks)};
-    t.w = p.w;
-    t.dtype = p.dtype;
-    t.N = p.N;
-    t.y = p.y + m0 * p.ldy;
-    t.ldy = p.ldy;
-    t.bias = p.bias;
-    t.add = p.add ? p.add + m0 * p.ld_add : nullptr;
-    t.ld_add = p.ld_add;
-    const float *x = p.x + m0 * p.ldx;
-    if (rows * p.K <= 16384) // a few microseconds: less than it takes to share it
-      table.pack_rows(t.x, p.dtype, x, p.ldx, 0, rows);
-    else
-      team.parallel([&](int part, int parts) {
-        table.pack_rows(t.x, p.dtype, x, p.ldx, rows * part / parts, rows * (part + 1) / parts);
-      });
-    const int64_t tile = tile_floats(pass_rows);
-    if (blocks == 1) // bound by the weights' bytes: long contiguous runs
-      team.parallel([&](int part, int parts) {
-        table.linear_panels(t, panels * part / parts, panels * (part + 1) / parts, tiles + part * tile);
-      });
-    else
-      team.for_each_chunk(panels, table.panels_at_once, [&](int64_t p0, int64_t p1, int part) {
-        table.linear_panels(t, p0, p1, tiles + part * tile);
-      });
-  }
+  if (p.M > most_streaming_rows() && p.M > int64_t{32} * team.size())
+    return split_rows(team, p);
+  split_panels(team, p, 0, p.M);
 }
 
 } // namespace llmrt::cpu

@@ -47,7 +47,7 @@ struct Linear {
 // y = x . W^T + bias + add.
 void linear(Team &team, const Linear &p);
 
-// The most scratch that linear() asks of a team for any M up to max_M.
+// The most scratch that linear() asks of a team for any M up to max_M (with the instruction set in use).
 size_t linear_scratch_bytes(int team_size, int64_t max_M, int64_t K);
 
 } // namespace llmrt::cpu

@@ -134,7 +134,7 @@ LLMRT_INLINE void run_micro(int rows, int64_t panels, const float *x, const floa
     int n = most_panels(rows);
     while (n > panels - p)
       n /= 2;
-    micros<PanelF32>(rows, n)(x, w + p * ps, ps * 4, ks * 4, K, tile + p * rows * 16, first);
+    micros<PanelF32>(rows, n)(x, w + p * ps, ps * 4, ks * 4, K, tile + p * rows * 16, first, kNoPrefetch);
     p += n;
   }
 }

@@ -5,13 +5,13 @@
 namespace llmrt::cpu::LLMRT_ISA_NS {
 
 #if LLMRT_SIMD_LEVEL >= 2
-constexpr int kMaxRows = 14, kGemmPanels = 2; // 28 sums + 2 weights + 1 element of x in 32 registers
+constexpr int kMaxRows = 14; // 28 sums + 2 weights + 1 element of x in 32 registers
 constexpr int most_panels(int rows) { return rows <= 2 ? 8 : rows <= 6 ? 4 : 2; }
 #elif LLMRT_SIMD_LEVEL == 1
-constexpr int kMaxRows = 6, kGemmPanels = 1; // 12 sums + 2 weights + 1 element of x in 16 registers
+constexpr int kMaxRows = 6; // 12 sums + 2 weights + 1 element of x in 16 registers
 constexpr int most_panels(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 #else
-constexpr int kMaxRows = 2, kGemmPanels = 1;
+constexpr int kMaxRows = 2;
 constexpr int most_panels(int rows) { return rows == 1 ? 2 : 1; }
 #endif
 
@@ -97,11 +97,19 @@ LLMRT_INLINE void step(PanelBF16Dot, V (&s)[R][P], const char *w, int64_t ps, co
 }
 #endif
 
+// Weights to ask for while a micro kernel runs: P lines per step (panels `ps` apart, like the kernel's own)
+// from `at` on, for `steps` steps, moving by `jump` bytes more after `before_jump` of them.
+struct Prefetch {
+  const char *at;
+  int64_t steps, before_jump, jump;
+};
+constexpr Prefetch kNoPrefetch = {nullptr, 0, 0, 0};
+
 // tile [P][R][16] (+)= x [ceil(K/chunk)][R][chunk] . panels; w: first step of the first panel, the panels
 // `ps` bytes apart and the steps of one `ks` bytes. K counts elements; an odd one is padded in w and x.
-template <class Kind, int R, int P, bool kPrefetch>
+template <class Kind, int R, int P>
 __attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps, int64_t ks, int64_t K, float *tile,
-                                     bool first) {
+                                     bool first, const Prefetch &prefetch) {
   typedef typename Kind::X X;
   V s[R][P];
 #pragma GCC unroll 16
@@ -110,17 +118,27 @@ __attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps,
     for (int p = 0; p < P; p++)
       s[r][p] = first ? vzero() : vload(tile + (p * R + r) * 16);
   const X *x = (const X *)xp;
-  const char *w = (const char *)wp;
+  const char *w = (const char *)wp, *wanted = prefetch.at;
+  int64_t wanted_steps = prefetch.steps, before_jump = prefetch.before_jump;
   for (int64_t k = 0; k < K; k += Kind::kChunk) {
     const int64_t steps = (imin(Kind::kChunk, K - k) + Kind::kStep - 1) / Kind::kStep;
-    for (int64_t i = 0; i < steps; i++) {
-      if (kPrefetch) {
+    if (wanted_steps > 0) {
+      for (int64_t i = 0; i < steps; i++) {
 #pragma GCC unroll 8
         for (int p = 0; p < P; p++)
-          vprefetch(w + p * ps + 1536);
+          vprefetch<(R <= 8)>(wanted + p * ps);
+        step<R, P>(Kind(), s, w, ps, x + i * Kind::kStep);
+        w += ks;
+        wanted += ks;
       }
-      step<R, P>(Kind(), s, w, ps, x + i * Kind::kStep);
-      w += ks;
+      wanted_steps -= steps;
+      if (before_jump > 0 && (before_jump -= steps) <= 0)
+        wanted += prefetch.jump;
+    } else {
+      for (int64_t i = 0; i < steps; i++) {
+        step<R, P>(Kind(), s, w, ps, x + i * Kind::kStep);
+        w += ks;
+      }
     }
     x += R * Kind::kChunk;
   }
@@ -131,40 +149,41 @@ __attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps,
       vstore(tile + (p * R + r) * 16, s[r][p]);
 }
 
-typedef void (*Micro)(const void *x, const void *w, int64_t ps, int64_t ks, int64_t K, float *tile, bool first);
+typedef void (*Micro)(const void *x, const void *w, int64_t ps, int64_t ks, int64_t K, float *tile, bool first,
+                      const Prefetch &prefetch);
 
 // micros<Kind>(rows, panels): the function for exactly that many rows and 1, 2, 4 or 8 panels.
-template <class Kind, int R, bool kPrefetch> LLMRT_INLINE Micro micro_of(int panels) {
+template <class Kind, int R> LLMRT_INLINE Micro micro_of(int panels) {
   if constexpr (most_panels(R) >= 8)
     if (panels >= 8)
-      return micro<Kind, R, 8, kPrefetch>;
+      return micro<Kind, R, 8>;
   if constexpr (most_panels(R) >= 4)
     if (panels >= 4)
-      return micro<Kind, R, 4, kPrefetch>;
+      return micro<Kind, R, 4>;
   if constexpr (most_panels(R) >= 2)
     if (panels >= 2)
-      return micro<Kind, R, 2, kPrefetch>;
-  return micro<Kind, R, 1, kPrefetch>;
+      return micro<Kind, R, 2>;
+  return micro<Kind, R, 1>;
 }
 template <class Kind> __attribute__((noinline)) Micro micros(int rows, int panels) {
   switch (rows) {
-  case 1: return micro_of<Kind, 1, true>(panels);
-  case 2: return micro_of<Kind, 2, false>(panels);
+  case 1: return micro_of<Kind, 1>(panels);
+  case 2: return micro_of<Kind, 2>(panels);
 #if LLMRT_SIMD_LEVEL >= 1
-  case 3: return micro_of<Kind, 3, false>(panels);
-  case 4: return micro_of<Kind, 4, false>(panels);
-  case 5: return micro_of<Kind, 5, false>(panels);
-  case 6: return micro_of<Kind, 6, false>(panels);
+  case 3: return micro_of<Kind, 3>(panels);
+  case 4: return micro_of<Kind, 4>(panels);
+  case 5: return micro_of<Kind, 5>(panels);
+  case 6: return micro_of<Kind, 6>(panels);
 #endif
 #if LLMRT_SIMD_LEVEL >= 2
-  case 7: return micro_of<Kind, 7, false>(panels);
-  case 8: return micro_of<Kind, 8, false>(panels);
-  case 9: return micro_of<Kind, 9, false>(panels);
-  case 10: return micro_of<Kind, 10, false>(panels);
-  case 11: return micro_of<Kind, 11, false>(panels);
-  case 12: return micro_of<Kind, 12, false>(panels);
-  case 13: return micro_of<Kind, 13, false>(panels);
-  case 14: return micro_of<Kind, 14, false>(panels);
+  case 7: return micro_of<Kind, 7>(panels);
+  case 8: return micro_of<Kind, 8>(panels);
+  case 9: return micro_of<Kind, 9>(panels);
+  case 10: return micro_of<Kind, 10>(panels);
+  case 11: return micro_of<Kind, 11>(panels);
+  case 12: return micro_of<Kind, 12>(panels);
+  case 13: return micro_of<Kind, 13>(panels);
+  case 14: return micro_of<Kind, 14>(panels);
 #endif
   }
   __builtin_unreachable();
@@ -225,30 +244,41 @@ static void store_tile(const LinearTask &t, const float *tile, int64_t rows, int
   }
 }
 
-// K is cut so that the panels of a block stay in the first-level cache while all row blocks pass over them.
-constexpr int64_t kBlockK = 512;
+// K is cut so that the panels of a block stay in the near caches while all row blocks pass over them.
+constexpr int64_t kMostBlockK = 1024;
+// Bytes of each panel to have under way when one pass streams them from memory.
+constexpr int64_t ahead_bytes(int panels) { return panels >= 4 ? 1536 : 6144 / panels; }
 
 template <class Kind> static void linear_panels_of(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile) {
   const PackedRows &x = t.x;
-  const int64_t steps = iceil(x.K, Kind::kStep);
-  const int64_t k2 = t.dtype == DType::f32 ? x.K : (x.K + 1) / 2 * 2;
+  const int64_t k2 = t.dtype == DType::f32 ? x.K : (x.K + 1) / 2 * 2, steps = iceil(x.K, Kind::kStep);
   const int64_t panel_bytes = 16 * k2 * (int64_t)dtype_bytes(t.dtype);
   const int64_t chunks = iceil(x.K, Kind::kChunk), blocks = iceil(x.rows, x.block_rows);
-  const int64_t block_k = blocks == 1 ? steps * Kind::kStep : kBlockK;
+  const int64_t k_blocks = blocks == 1 ? 1 : iceil(x.K, kMostBlockK);
+  const int64_t block_k = iceil(iceil(x.K, k_blocks), 32) * 32;
   int64_t p = panel0;
   while (p < panel1) {
     int panels = most_panels((int)imin(x.block_rows, x.rows));
     while (panels > panel1 - p)
       panels /= 2;
+    const char *group = (const char *)t.w + p * panel_bytes;
     for (int64_t k = 0; k < x.K; k += block_k) {
-      const char *w = (const char *)t.w + p * panel_bytes + k / Kind::kStep * Kind::kStepBytes;
+      const char *w = group + k / Kind::kStep * Kind::kStepBytes;
       const int64_t kn = imin(block_k, x.K - k);
       const bool last = k + block_k >= x.K;
+      // One block of rows: keep some lines ahead in these panels, then in the next ones. Several: each asks for its
+      // share of what they read next (a harmless address past the end at the very end).
+      const int64_t ahead = ahead_bytes(panels) / Kind::kStepBytes;
+      const char *next = last ? group + panels * panel_bytes : w + kn / Kind::kStep * Kind::kStepBytes;
+      const int64_t share = iceil(iceil(kn, Kind::kStep), blocks);
       for (int64_t b = 0; b < blocks; b++) {
         const int64_t row0 = b * x.block_rows, rows = imin(x.block_rows, x.rows - row0);
         const char *xb = (const char *)x.data + (row0 * chunks + k / Kind::kChunk * rows) * 64;
         float *c = tile + row0 * panels * 16;
-        micros<Kind>((int)rows, panels)(xb, w, panel_bytes, Kind::kStepBytes, kn, c, k == 0);
+        const Prefetch prefetch =
+            blocks == 1 ? Prefetch{w + ahead * Kind::kStepBytes, steps, imax(1, steps - ahead), (panels - 1) * panel_bytes}
+                        : Prefetch{next + b * share * Kind::kStepBytes, share, 0, 0};
+        micros<Kind>((int)rows, panels)(xb, w, panel_bytes, Kind::kStepBytes, kn, c, k == 0, prefetch);
         if (last)
           store_tile(t, c, rows, panels, row0, p);
       }

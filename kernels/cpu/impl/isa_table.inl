@@ -4,8 +4,6 @@ namespace llmrt::cpu::LLMRT_ISA_NS {
 
 extern const KernelTable table = {
     .block_rows = kMaxRows,
-    .bf16_rows = LLMRT_SIMD_LEVEL >= 3,
-    .panels_at_once = kGemmPanels,
     .pack_rows = pack_rows,
     .linear_panels = linear_panels,
     .attention_item_scratch = attention_item_scratch,

@@ -107,7 +107,9 @@ LLMRT_INLINE void vload_pairs_bf16(const uint16_t *p, V *even, V *odd) {
   *even = {_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(y, 16))};
   *odd = {_mm256_castsi256_ps(_mm256_and_si256(x, high)), _mm256_castsi256_ps(_mm256_and_si256(y, high))};
 }
-LLMRT_INLINE void vprefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+template <bool kNear> LLMRT_INLINE void vprefetch(const void *p) { // into the first-level cache, or the second
+  _mm_prefetch((const char *)p, kNear ? _MM_HINT_T0 : _MM_HINT_T1);
+}
 
 // Eight rows of eight columns; dst rows are 16 apart.
 LLMRT_INLINE void transpose8(float *dst, __m256 r0, __m256 r1, __m256 r2, __m256 r3, __m256 r4, __m256 r5, __m256 r6,

@@ -69,7 +69,9 @@ LLMRT_INLINE void vload_pairs_bf16(const uint16_t *p, V *even, V *odd) {
   *even = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
   *odd = _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000u)));
 }
-LLMRT_INLINE void vprefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+template <bool kNear> LLMRT_INLINE void vprefetch(const void *p) { // into the first-level cache, or the second
+  _mm_prefetch((const char *)p, kNear ? _MM_HINT_T0 : _MM_HINT_T1);
+}
 
 LLMRT_INLINE void transpose16(float *dst, const V *s) {
   __m512 a[16], b[16];

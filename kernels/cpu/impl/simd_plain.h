@@ -159,7 +159,7 @@ LLMRT_INLINE void vload_pairs_bf16(const uint16_t *p, V *even, V *odd) { // litt
     odd->q[i] = (F4)(w & (int32_t)0xffff0000u);
   }
 }
-LLMRT_INLINE void vprefetch(const void *) {}
+template <bool kNear> LLMRT_INLINE void vprefetch(const void *) {}
 LLMRT_INLINE void transpose16(float *dst, const V *s) {
   for (int r = 0; r < 16; r++)
     for (int c = 0; c < 16; c++)

@@ -52,9 +52,7 @@ inline constexpr int64_t kMaxAttentionRows = 112; // query rows of an item
 constexpr int64_t partial_stride(int64_t head_dim) { return 2 + head_dim; }
 
 struct KernelTable {
-  int block_rows;            // most rows of a PackedRows block
-  bool bf16_rows;            // x is packed as bf16 for bf16 weights
-  int panels_at_once;        // what a thread should take at a time with many rows
+  int block_rows;     // most rows of a PackedRows block
   void (*pack_rows)(const PackedRows &dst, DType weight, const float *x, int64_t ldx, int64_t row0, int64_t row1);
   void (*linear_panels)(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile);
   size_t (*attention_item_scratch)(int64_t head_dim);

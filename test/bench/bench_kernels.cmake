@@ -1,0 +1,11 @@
+# bench_kernels: the CPU kernels beside their floors; oneDNN gives the library's sgemm when it is installed.
+if(TARGET llmrt_cpu_kernels)
+  add_executable(bench_kernels "${CMAKE_CURRENT_LIST_DIR}/bench_kernels.cpp")
+  target_link_libraries(bench_kernels PRIVATE llmrt_cpu_kernels llmc_options)
+  find_library(DNNL_LIBRARY dnnl)
+  find_path(DNNL_INCLUDE_DIR dnnl.hpp)
+  if(DNNL_LIBRARY AND DNNL_INCLUDE_DIR)
+    target_link_libraries(bench_kernels PRIVATE "${DNNL_LIBRARY}")
+    target_compile_definitions(bench_kernels PRIVATE LLMRT_BENCH_DNNL)
+  endif()
+endif()
