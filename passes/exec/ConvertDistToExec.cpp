@@ -139,7 +139,7 @@ void RankConverter::convertLinear(llm::LinearOp op) {
 FailureOr<Value> RankConverter::takeOver(Operation *op, OpOperand &operand) {
   for (Operation *user : operand.get().getUsers())
     if (op->isBeforeInBlock(user))
-      return op->emitError() << "works in place, but its operand " << operand.getOperandNumber() << " is read again by '"
+      return op->emitOpError() << "works in place, but its operand " << operand.getOperandNumber() << " is read again by '"
                              << user->getName() << "' behind it";
   return buffers.lookup(operand.get());
 }
@@ -294,7 +294,7 @@ LogicalResult RankConverter::convertOp(Operation &op) {
       .Case([&](llm::AddRmsNormOp a) { return convertAddRmsNorm(a); })
       .Case([&](dist::AllReduceOp a) { return convertAllReduce(a); })
       .Default([](Operation *other) {
-        return other->emitError() << "has no form in the exec dialect; run the llm and dist pipelines first";
+        return other->emitOpError() << "has no form in the exec dialect; run the llm and dist pipelines first";
       });
 }
 

@@ -1,0 +1,45 @@
+// RUN: %opt %s --exec-select-kernels | FileCheck %s
+
+// Kernels, layouts and communicators follow from the device. rank0 is a CPU, rank1 a GPU.
+
+#topo = #dist.topology<name = "mixed", hosts = ["h"], devices = [
+  #dist.device<id = "cpu0", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>,
+  #dist.device<id = "gpu0", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e12, flops = 1.0e14>,
+  #dist.device<id = "gpu1", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e12, flops = 1.0e14>], links = []>
+
+module attributes {dist.topology = #topo, dist.mesh = #dist.mesh<tp = 3, pp = 1, devices = [0, 1, 2]>} {
+// CHECK-LABEL: exec.program @rank0
+exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64} {
+  // What a product reads is packed, a table that is only looked up is not.
+  // CHECK: exec.weight "lookup" {{.*}} <4, 4, bf16, row_major>
+  // CHECK: exec.weight "product" {{.*}} <4, 4, bf16, packed16>
+  %t = exec.weight "lookup" {parts = [#exec.part<name = "t", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [4, 4]>, box = <row = 0, rows = 4, col = 0, cols = 4, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<4, 4, bf16, row_major>
+  %w = exec.weight "product" {parts = [#exec.part<name = "w", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [4, 4]>, box = <row = 0, rows = 4, col = 0, cols = 4, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<4, 4, bf16, row_major>
+  %x = exec.buffer "x" : !exec.buffer<tokens, 4, f32>
+  %y = exec.buffer "y" : !exec.buffer<tokens, 4, f32>
+  // CHECK: exec.embedding {{.*}}kernel = "cpu.embedding.row_major"
+  exec.embedding %t into %x : !exec.weight<4, 4, bf16, row_major>, !exec.buffer<tokens, 4, f32>
+  // CHECK: exec.linear {{.*}}kernel = "cpu.linear.packed16"
+  exec.linear %x, %w into %y : !exec.buffer<tokens, 4, f32>, !exec.weight<4, 4, bf16, row_major>, !exec.buffer<tokens, 4, f32>
+  // A group with a CPU in it talks through host memory, in a fixed order.
+  // CHECK: exec.all_reduce {{.*}}algorithm = #exec.algorithm<ordered>, comm = #exec.comm<host>{{.*}}kernel = "cpu.all_reduce"
+  exec.all_reduce %y {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 4, f32>
+}
+// CHECK-LABEL: exec.program @rank1
+exec.program @rank1 attributes {rank = 1 : i64, stage = 0 : i64, tp_index = 1 : i64, device = 1 : i64} {
+  // CHECK: exec.weight "product" {{.*}} <4, 4, bf16, row_major>
+  %w = exec.weight "product" {parts = [#exec.part<name = "w", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [4, 4]>, box = <row = 0, rows = 4, col = 0, cols = 4, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<4, 4, bf16, row_major>
+  %x = exec.buffer "x" : !exec.buffer<tokens, 4, bf16>
+  %y = exec.buffer "y" : !exec.buffer<tokens, 4, bf16>
+  // CHECK: exec.linear {{.*}}kernel = "cuda.linear"
+  exec.linear %x, %w into %y : !exec.buffer<tokens, 4, bf16>, !exec.weight<4, 4, bf16, row_major>, !exec.buffer<tokens, 4, bf16>
+  // CHECK: exec.all_reduce {{.*}}comm = #exec.comm<host>
+  exec.all_reduce %y {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 4, bf16>
+  // CHECK: exec.all_reduce {{.*}}algorithm = #exec.algorithm<ring>, comm = #exec.comm<nccl>
+  exec.all_reduce %y {group = array<i64: 1, 2>, seq = 0 : i64} : !exec.buffer<tokens, 4, bf16>
+  // CHECK: exec.send {{.*}}comm = #exec.comm<nccl>
+  exec.send %y {peer = 2 : i64, seq = 0 : i64} : !exec.buffer<tokens, 4, bf16>
+  // CHECK: exec.recv {{.*}}comm = #exec.comm<host>
+  exec.recv %y {peer = 0 : i64, seq = 0 : i64} : !exec.buffer<tokens, 4, bf16>
+}
+}
