@@ -15,7 +15,7 @@ exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : 
   %v = exec.weight "second" {parts = [#exec.part<name = "v", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [11, 101]>, box = <row = 0, rows = 11, col = 0, cols = 101, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<11, 101, f32, row_major>
   // CHECK: exec.buffer "a" {first_op = 0 : i64, last_op = 1 : i64, offset = 0 : i64}
   // CHECK: exec.buffer "b" {first_op = 1 : i64, last_op = 3 : i64, offset = 1024 : i64}
-  // CHECK: exec.buffer "c" {first_op = 2 : i64, last_op = 3 : i64, offset = 0 : i64}
+  // CHECK: exec.buffer "c" {first_op = 2 : i64, last_op = 4 : i64, offset = 0 : i64}
   %a = exec.buffer "a" : !exec.buffer<tokens, 64, f32>
   exec.recv %a {peer = 1 : i64, seq = 0 : i64} : !exec.buffer<tokens, 64, f32>
   %b = exec.buffer "b" : !exec.buffer<tokens, 64, f32>
