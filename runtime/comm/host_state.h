@@ -73,7 +73,7 @@ struct alignas(64) RankState {
 
 struct HostState {
   std::chrono::nanoseconds timeout{};
-  std::chrono::nanoseconds spin{};
+  WaitWord::Patience patience;
   uint64_t small_bytes = 0; // collectives up to this size are done by the member that comes last
   bool trace = false;
   std::vector<std::unique_ptr<Group>> groups;
@@ -94,7 +94,7 @@ struct HostState {
   template <typename Sentence> void wait(WaitWord &word, uint32_t seen, Sentence &&standstill) {
     uint64_t signs = life_signs();
     while (true) {
-      switch (word.wait(seen, spin, timeout)) {
+      switch (word.wait(seen, patience, timeout)) {
       case WaitWord::Result::Moved:
         return;
       case WaitWord::Result::Closed:

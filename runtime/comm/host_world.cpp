@@ -82,7 +82,7 @@ public:
     using namespace std::chrono_literals;
     state_.timeout = std::clamp<std::chrono::nanoseconds>(options.timeout, 1ms, 24h);
     // A waiting rank that spins takes the core from the rank it waits for, unless there are cores to spare.
-    state_.spin = options.cores_to_spare ? 30us : 1us;
+    state_.patience = options.cores_to_spare ? WaitWord::Patience{30us, false} : WaitWord::Patience{100us, true};
     state_.small_bytes = options.cores_to_spare ? 64 << 10 : 256 << 10;
     state_.trace = options.trace;
     for (const GroupSpec &spec : options.groups)

@@ -106,7 +106,7 @@ public:
       const uint32_t seen = freed_.load();
       if (step.ranks_left.load(std::memory_order_acquire) == 0)
         break;
-      freed_.wait(seen, 0us, 1h);
+      freed_.wait(seen, {}, 1h);
     }
     last_id_ = batch->id;
     step.assign(limits_, std::move(batch));
@@ -121,7 +121,7 @@ public:
     std::vector<RankMemory> result;
     for (const auto &rank : ranks_) {
       result.push_back(rank->memory());
-      result.back().workspace += world_->channel_bytes(rank->index());
+      result.back().communication = world_->channel_bytes(rank->index());
     }
     return result;
   }
@@ -142,7 +142,7 @@ private:
         return true;
       if (WaitWord::is_closed(seen))
         return false;
-      work_.wait(seen, idle_spin_, 1h);
+      work_.wait(seen, {idle_spin_}, 1h);
     }
   }
 

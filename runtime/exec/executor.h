@@ -47,10 +47,11 @@ struct ExecutorOptions {
   bool trace_collectives = false; // check sequence numbers at run time
 };
 
-// Measured bytes of one rank, to set beside its ledger.
+// Measured bytes of one rank, to set beside its ledger. Pages of the KV pool are committed as they are first used.
 struct RankMemory {
   uint32_t rank = 0;
   uint64_t weights = 0, arena = 0, workspace = 0, kv = 0;
+  uint64_t communication = 0; // messages under way to other stages, counted at the sender
 };
 
 class Executor {

@@ -4,6 +4,7 @@
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ void WaitWord::close() {
   wake();
 }
 
-WaitWord::Result WaitWord::wait(uint32_t seen, std::chrono::nanoseconds spin, std::chrono::nanoseconds timeout) {
+WaitWord::Result WaitWord::wait(uint32_t seen, Patience patience, std::chrono::nanoseconds timeout) {
   const auto judge = [&](uint32_t value) {
     return is_closed(value) ? Result::Closed : value != seen ? Result::Moved : Result::TimedOut;
   };
@@ -37,9 +38,12 @@ WaitWord::Result WaitWord::wait(uint32_t seen, std::chrono::nanoseconds spin, st
   if (value != seen || is_closed(value))
     return judge(value);
   const auto start = Clock::now();
-  while (Clock::now() - start < spin) {
+  while (Clock::now() - start < patience.time) {
     for (int i = 0; i < 8; ++i) {
-      spin_pause();
+      if (patience.yield)
+        sched_yield();
+      else
+        spin_pause();
       value = word_.load(std::memory_order_acquire);
       if (value != seen)
         return judge(value);

@@ -30,8 +30,15 @@ public:
   // Closes the word: every wait, now and later, returns Closed.
   void close();
 
+  // How to wait before sleeping: for how long, and whether to offer the core to other threads meanwhile (right
+  // where threads outnumber cores: the thread waited for may need this very core).
+  struct Patience {
+    std::chrono::nanoseconds time{0};
+    bool yield = false;
+  };
+
   // Returns once the word differs from `seen`, is closed, or `timeout` has passed.
-  Result wait(uint32_t seen, std::chrono::nanoseconds spin, std::chrono::nanoseconds timeout);
+  Result wait(uint32_t seen, Patience patience, std::chrono::nanoseconds timeout);
 
 private:
   void wake();

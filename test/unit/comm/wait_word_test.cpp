@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 namespace {
 
 TEST(WaitWord, PingPongLosesNoWakeUp) {
-  for (const std::chrono::nanoseconds spin : {0ns, 2000ns}) {
+  for (const WaitWord::Patience spin : {WaitWord::Patience{}, {2us, false}, {20us, true}}) {
     WaitWord ping, pong;
     constexpr int kRounds = 20000;
     std::thread other([&] {
@@ -31,7 +31,7 @@ TEST(WaitWord, PingPongLosesNoWakeUp) {
 TEST(WaitWord, TimesOut) {
   WaitWord word;
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(word.wait(word.load(), 1us, 30ms), WaitWord::Result::TimedOut);
+  EXPECT_EQ(word.wait(word.load(), {1us}, 30ms), WaitWord::Result::TimedOut);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 30ms);
 }
 
@@ -41,11 +41,11 @@ TEST(WaitWord, ClosingWakesAndStays) {
     std::this_thread::sleep_for(20ms);
     word.close();
   });
-  EXPECT_EQ(word.wait(word.load(), 1us, 20s), WaitWord::Result::Closed);
+  EXPECT_EQ(word.wait(word.load(), {1us}, 20s), WaitWord::Result::Closed);
   closer.join();
   word.advance();
   EXPECT_TRUE(WaitWord::is_closed(word.load()));
-  EXPECT_EQ(word.wait(0, 0ns, 20s), WaitWord::Result::Closed);
+  EXPECT_EQ(word.wait(0, {}, 20s), WaitWord::Result::Closed);
 }
 
 } // namespace

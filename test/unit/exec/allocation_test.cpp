@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <thread>
@@ -12,21 +13,36 @@ namespace {
 std::atomic<bool> counting{false};
 std::atomic<uint64_t> allocations{0};
 
-void *allocate(size_t bytes) {
+void *allocate(size_t bytes, size_t alignment) {
   if (counting.load(std::memory_order_relaxed))
     allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void *pointer = std::malloc(bytes ? bytes : 1))
+  return std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+}
+void *allocate_or_throw(size_t bytes, size_t alignment = alignof(std::max_align_t)) {
+  if (void *pointer = allocate(bytes, alignment))
     return pointer;
   throw std::bad_alloc();
 }
 } // namespace
 
-void *operator new(size_t bytes) { return allocate(bytes); }
-void *operator new[](size_t bytes) { return allocate(bytes); }
+void *operator new(size_t bytes) { return allocate_or_throw(bytes); }
+void *operator new[](size_t bytes) { return allocate_or_throw(bytes); }
+void *operator new(size_t bytes, std::align_val_t at) { return allocate_or_throw(bytes, static_cast<size_t>(at)); }
+void *operator new[](size_t bytes, std::align_val_t at) { return allocate_or_throw(bytes, static_cast<size_t>(at)); }
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept { return allocate(bytes, alignof(std::max_align_t)); }
+void *operator new[](size_t bytes, const std::nothrow_t &) noexcept {
+  return allocate(bytes, alignof(std::max_align_t));
+}
 void operator delete(void *pointer) noexcept { std::free(pointer); }
 void operator delete[](void *pointer) noexcept { std::free(pointer); }
 void operator delete(void *pointer, size_t) noexcept { std::free(pointer); }
 void operator delete[](void *pointer, size_t) noexcept { std::free(pointer); }
+void operator delete(void *pointer, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete[](void *pointer, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete(void *pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete[](void *pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete(void *pointer, const std::nothrow_t &) noexcept { std::free(pointer); }
+void operator delete[](void *pointer, const std::nothrow_t &) noexcept { std::free(pointer); }
 
 using namespace llmrt;
 using namespace llmrt::exec;
