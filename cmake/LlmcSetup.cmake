@@ -30,6 +30,10 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # libstdc++ 12's std::stable_sort uses a function of its own that it has deprecated.
   target_compile_options(llmc_options INTERFACE -Wno-deprecated-declarations)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 warns of overlaps that cannot be in std::string (GCC bug 105329).
+  target_compile_options(llmc_options INTERFACE -Wno-restrict)
+endif()
 if(LLMC_WERROR)
   target_compile_options(llmc_options INTERFACE -Werror)
 endif()
