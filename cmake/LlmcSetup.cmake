@@ -25,7 +25,7 @@ endif()
 
 # Warnings for our own targets; third-party headers come in as SYSTEM.
 add_library(llmc_options INTERFACE)
-target_compile_options(llmc_options INTERFACE -Wall -Wextra)
+target_compile_options(llmc_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # libstdc++ 12's std::stable_sort uses a function of its own that it has deprecated.
   target_compile_options(llmc_options INTERFACE -Wno-deprecated-declarations)
@@ -35,7 +35,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(llmc_options INTERFACE -Wno-restrict)
 endif()
 if(LLMC_WERROR)
-  target_compile_options(llmc_options INTERFACE -Werror)
+  target_compile_options(llmc_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(LLMC_SANITIZE)
   add_compile_options(-fsanitize=${LLMC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

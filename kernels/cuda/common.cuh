@@ -1,0 +1,128 @@
+// What all CUDA kernels share: loads of 16 bytes as floats, warp sums, launches with programmatic dependent launch.
+#pragma once
+
+#include "kernels/cuda/dtype.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace llmrt::cuda {
+
+// --- conversions ----------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ float to_float(float v) { return v; }
+__device__ __forceinline__ float to_float(__half v) { return __half2float(v); }
+__device__ __forceinline__ float to_float(__nv_bfloat16 v) { return __bfloat162float(v); }
+
+template <typename T> __device__ __forceinline__ T from_float(float v);
+template <> __device__ __forceinline__ float from_float<float>(float v) { return v; }
+template <> __device__ __forceinline__ __half from_float<__half>(float v) { return __float2half_rn(v); }
+template <> __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float v) { return __float2bfloat16_rn(v); }
+
+// Eight neighbouring elements, 16-byte aligned for two-byte types and 32 for f32 (two loads).
+template <typename T> struct Eight {
+  float v[8];
+  __device__ __forceinline__ void load(const T *p) {
+    if constexpr (sizeof(T) == 2) {
+      const uint4 raw = *reinterpret_cast<const uint4 *>(p);
+      const T *e = reinterpret_cast<const T *>(&raw);
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        v[i] = to_float(e[i]);
+    } else {
+      const float4 a = reinterpret_cast<const float4 *>(p)[0], b = reinterpret_cast<const float4 *>(p)[1];
+      v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+    }
+  }
+  __device__ __forceinline__ void store(T *p) const {
+    if constexpr (sizeof(T) == 2) {
+      uint4 raw;
+      T *e = reinterpret_cast<T *>(&raw);
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        e[i] = from_float<T>(v[i]);
+      *reinterpret_cast<uint4 *>(p) = raw;
+    } else {
+      reinterpret_cast<float4 *>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+      reinterpret_cast<float4 *>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+    }
+  }
+};
+
+// --- sums -----------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1)
+    v += __shfl_xor_sync(0xffffffffu, v, offset);
+  return v;
+}
+
+// Sum over the block, the same value in every thread. `scratch` has 33 floats; all threads must call.
+__device__ __forceinline__ float block_sum(float v, float *scratch) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
+  v = warp_sum(v);
+  if (lane == 0)
+    scratch[warp] = v;
+  __syncthreads();
+  if (warp == 0) {
+    float total = warp_sum(lane < warps ? scratch[lane] : 0.0f);
+    if (lane == 0)
+      scratch[32] = total;
+  }
+  __syncthreads();
+  return scratch[32];
+}
+
+// --- launches -------------------------------------------------------------------------------------------------------
+
+// Waits until the kernel launched before this one on the stream has finished and its writes are visible. Every kernel
+// calls it before it touches anything that another kernel writes; what comes before (weights) may be loaded early.
+__device__ __forceinline__ void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+// Lets the next kernel of the stream start its part in front of wait_for_previous().
+__device__ __forceinline__ void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+// Launches with permission to start before the previous kernel has ended (programmatic dependent launch). The kernel
+// must call wait_for_previous().
+template <typename... Params, typename... Args>
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Args &&...args) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel, Params(std::forward<Args>(args))...);
+}
+
+// Calls f with a value of the C++ type of `t`.
+template <typename F> void with_type(DType t, F &&f) {
+  switch (t) {
+  case DType::f32: f(float()); break;
+  case DType::f16: f(__half()); break;
+  case DType::bf16: f(__nv_bfloat16()); break;
+  }
+}
+
+template <typename T> bool aligned16(const void *p, int64_t stride) {
+  return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride * sizeof(T) % 16 == 0;
+}
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+} // namespace llmrt::cuda

@@ -1,0 +1,220 @@
+// Every CUDA kernel of llmrt, as functions that launch on a stream and return at once. Raw device pointers and sizes;
+// shapes in comments, row-major, strides in elements. No function allocates, synchronises or keeps state, so all may be
+// captured into graphs. A launch that fails is reported by cudaGetLastError(); arguments are the caller's to check.
+//
+// T tokens of the step, R rows that want logits, S sequences. Activations have one type `act` throughout a call.
+#pragma once
+
+#include "kernels/cuda/dtype.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace llmrt::cuda {
+
+// --- rows -----------------------------------------------------------------------------------------------------------
+
+struct Embedding {
+  void *out;            // [T, H] act, row stride ld_out
+  int64_t ld_out;
+  const void *table;    // [vocab_count, H] of `weight`
+  const int32_t *ids;   // [T]
+  int64_t T, H;
+  int64_t vocab_begin, vocab_count; // rows outside give zeros
+  float scale;
+  DType act, weight;
+};
+void embedding(const Embedding &p, cudaStream_t stream);
+
+struct RmsNorm {
+  void *out;            // [T, H] act
+  int64_t ld_out;
+  const void *input;    // [T, H] act
+  int64_t ld_input;
+  const void *weight;   // [H] f32
+  int64_t T, H;
+  float eps, weight_offset;
+  DType act;
+};
+// out = input / rms(input) * (weight + weight_offset); sums in f32.
+void rms_norm(const RmsNorm &p, cudaStream_t stream);
+
+struct AddRmsNorm {
+  void *out;            // [T, H] act
+  int64_t ld_out;
+  void *residual;       // [T, H] act, += input
+  int64_t ld_residual;
+  const void *input;    // [T, H] act
+  int64_t ld_input;
+  const void *weight;   // [H] f32
+  int64_t T, H;
+  float eps, weight_offset;
+  DType act;
+};
+// residual += input; out = rms_norm of the sum as it was before rounding to `act`.
+void add_rms_norm(const AddRmsNorm &p, cudaStream_t stream);
+
+struct Add {
+  void *residual;       // [T, H] act, += input
+  int64_t ld_residual;
+  const void *input;    // [T, H] act
+  int64_t ld_input;
+  int64_t T, H;
+  DType act;
+};
+void add(const Add &p, cudaStream_t stream);
+
+enum class Activation { silu, gelu_tanh, gelu };
+
+struct GatedAct {
+  void *out;            // [T, F] act
+  int64_t ld_out;
+  const void *gate, *up; // [T, F] act each
+  int64_t ld_gate, ld_up;
+  int64_t T, F;
+  Activation kind;
+  DType act;
+};
+void gated_act(const GatedAct &p, cudaStream_t stream);
+
+struct SelectRows {
+  void *out;            // [R, H] act
+  int64_t ld_out;
+  const void *input;    // [T, H] act
+  int64_t ld_input;
+  const int32_t *rows;  // [R] indices into T
+  int64_t R, H;
+  DType act;
+};
+void select_rows(const SelectRows &p, cudaStream_t stream);
+
+// --- products -------------------------------------------------------------------------------------------------------
+
+struct Linear {
+  void *out;            // [M, N] of `out_type`, row stride ld_out
+  int64_t ld_out;
+  const void *input;    // [M, K] act, row stride ld_input
+  int64_t ld_input;
+  const void *weight;   // [N, K] of `weight_type`, dense, 16-byte aligned
+  const float *bias;    // [N] or null
+  int64_t M, N, K;
+  DType act, weight_type, out_type;
+};
+// Products of few rows (decode): read the weight once at memory speed. M from 1 to kSkinnyMaxRows; any N, K.
+// f32 accumulation. Larger M go to cuBLASLt (runtime/exec/cuda).
+inline constexpr int kSkinnyMaxRows = 32;
+void skinny_linear(const Linear &p, cudaStream_t stream);
+
+// Adds bias[N] (f32) to rows of `out` [M, N]; for products whose library call has no fitting epilogue.
+void add_bias(void *out, int64_t ld_out, const float *bias, int64_t M, int64_t N, DType type, cudaStream_t stream);
+
+// --- attention ------------------------------------------------------------------------------------------------------
+
+struct Rope {
+  void *q;              // [T, q_heads, head_dim] act, in place, row stride ld
+  void *k;              // [T, kv_heads, head_dim] act, in place
+  int64_t ld_q, ld_k;
+  const int32_t *positions; // [T]
+  const float *inv_freq;    // [rotary_dim / 2]
+  const float *q_norm, *k_norm; // [head_dim] f32 or null: RMS norm of each head first
+  float attention_factor, eps;
+  int64_t T;
+  int q_heads, kv_heads, head_dim, rotary_dim;
+  bool interleaved;     // pairs (2i, 2i+1); otherwise (i, i + rotary_dim/2)
+  DType act;
+};
+// Angles position * inv_freq are reduced in double where float would lose bits (positions up to 2^20).
+void rope(const Rope &p, cudaStream_t stream);
+
+// One layer's pages: page p at base + p * page_stride_bytes holds [2 (k, v)][kv_heads][page_size][head_dim] of `type`.
+struct KvPool {
+  void *base;
+  int64_t page_stride_bytes;
+  DType type;
+  int kv_heads, page_size, head_dim;
+};
+
+struct KvAppend {
+  KvPool pool;
+  const void *k, *v;    // [T, kv_heads, head_dim] act
+  int64_t ld_k, ld_v;
+  const int64_t *slot_mapping; // [T] page * page_size + offset; negative: skip
+  int64_t T;
+  DType act;
+};
+void kv_append(const KvAppend &p, cudaStream_t stream);
+
+struct Attention {
+  void *out;            // [T, q_heads, head_dim] act
+  int64_t ld_out;
+  const void *q;        // [T, q_heads, head_dim] act
+  int64_t ld_q;
+  KvPool pool;
+  const uint16_t *kv_head_of_q; // [q_heads], device: any grouping in which equal entries are neighbours
+  const int32_t *seq_starts;    // [S + 1], device
+  const int32_t *context_lens;  // [S], device: tokens in the pages, this step's included; 0: a padded row
+  const int32_t *page_table;    // [S, page_table_stride], device
+  int64_t page_table_stride;
+  int64_t T;
+  int S, q_heads;
+  int max_query;        // largest number of new tokens of a sequence in this step, known to the host
+  int max_context;      // largest context length, or a bound on it (graphs: max_model_len)
+  float scale;
+  int window;           // 0: none; else a token sees the last `window` tokens, itself included
+  float softcap;        // 0: none
+  DType act;
+  void *workspace;      // attention_workspace_bytes() bytes
+};
+// Causal attention of ragged batches over pages; online softmax in f32. Any head_dim that is a multiple of 4 up to 256.
+void attention(const Attention &p, cudaStream_t stream);
+
+// Workspace for any step of at most max_tokens tokens and max_seqs sequences.
+size_t attention_workspace_bytes(int64_t max_tokens, int max_seqs, int q_heads, int head_dim);
+
+// --- sampling -------------------------------------------------------------------------------------------------------
+
+// Per row; device memory, one entry a logits row.
+struct SampleRow {
+  float temperature;    // 0: greedy
+  float top_p;          // 1: off
+  float min_p;          // 0: off
+  int32_t top_k;        // 0: off
+  uint64_t seed;        // of the request
+  uint64_t counter;     // index of the token in the request: the same (seed, counter) draws the same number
+};
+
+struct Sample {
+  int32_t *tokens;      // [R] out
+  float *logprobs;      // [R] out or null: log-softmax of the raw logits at the token
+  const float *logits;  // [R, V] f32, row stride ld
+  int64_t ld;
+  const SampleRow *rows; // [R]
+  int64_t R, V;
+  void *workspace;      // sample_workspace_bytes(R, V)
+};
+// Temperature, min-p, top-k, top-p (exact, in this order), then one draw; greedy ties go to the lowest id.
+void sample(const Sample &p, cudaStream_t stream);
+size_t sample_workspace_bytes(int64_t max_rows, int64_t V);
+
+// --- ranks of one machine -------------------------------------------------------------------------------------------
+
+inline constexpr int kMaxPeers = 16;
+
+struct PeerSum {
+  void *data;           // [T, H] act: out
+  int64_t ld;
+  const void *parts[kMaxPeers]; // each rank's [T, H], in group order, readable from this device
+  int64_t ld_parts[kMaxPeers];
+  int count;
+  int64_t T, H;
+  DType act;
+};
+// data = sum of parts in order, in f32: the same bits on every rank. `data` must be none of the parts.
+void peer_sum(const PeerSum &p, cudaStream_t stream);
+
+// Copies rows of [rows, bytes] between pitched buffers.
+void copy_rows(void *to, int64_t to_stride_bytes, const void *from, int64_t from_stride_bytes, int64_t rows, int64_t bytes,
+               cudaStream_t stream);
+
+} // namespace llmrt::cuda
