@@ -29,7 +29,10 @@ size_t first_equal(const float *x, size_t n, float value, const float *block_max
 // error < 2e-7.
 double row_exp(const float *x, size_t n, float max, float inv_temperature, float *out, double *block_sum);
 
-// The same function of one value.
+// Sum of the weights >= threshold, of each block into block_sum and of all as the result.
+double row_mass(const float *weights, size_t n, float threshold, double *block_sum);
+
+// The function of row_exp() for one value.
 float exp_one(float x, float max, float inv_temperature);
 
 // Values greater than `value`, plus those equal to it at an index below `before`.

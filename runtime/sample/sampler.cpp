@@ -98,23 +98,29 @@ static int32_t draw(const std::vector<Candidate> &candidates, double u) {
   return last;
 }
 
-// The same over a whole row, skipping blocks by their sums.
-static int32_t draw_row(std::span<const float> weights, const Scratch &scratch, double sum, double u) {
+// The same over the weights of a whole row, of which those >= `threshold` take part, and `extra` besides (ids
+// ascending, all below the threshold). block_sum holds the sums of what takes part.
+static int32_t draw_row(std::span<const float> weights, const std::vector<double> &block_sum, double sum,
+                        double u, float threshold, std::span<const Candidate> extra) {
   double left = u * sum;
   const size_t blocks = num_blocks(weights.size());
-  size_t block = blocks;
+  size_t block = 0;
   for (size_t b = 0; b < blocks; ++b) {
-    if (scratch.block_sum[b] <= 0)
+    if (block_sum[b] <= 0)
       continue;
-    block = b;
-    if (left < scratch.block_sum[b])
+    block = b; // rounding may leave a little over: then the last block that counts has it
+    if (left < block_sum[b])
       break;
-    left -= scratch.block_sum[b];
+    left -= block_sum[b];
   }
   const size_t begin = block * kBlock, end = std::min(weights.size(), begin + kBlock);
+  auto next = std::lower_bound(extra.begin(), extra.end(), static_cast<int32_t>(begin),
+                               [](const Candidate &c, int32_t id) { return c.id < id; });
   size_t last = begin;
   for (size_t i = begin; i < end; ++i) {
-    if (weights[i] <= 0)
+    const bool is_extra = next != extra.end() && static_cast<size_t>(next->id) == i;
+    next += is_extra;
+    if (weights[i] <= 0 || (weights[i] < threshold && !is_extra))
       continue;
     last = i;
     left -= weights[i];
@@ -122,6 +128,46 @@ static int32_t draw_row(std::span<const float> weights, const Scratch &scratch, 
       break;
   }
   return static_cast<int32_t>(last);
+}
+
+// Draws from the fewest best tokens whose weights reach top_p of `total`. The weight at which they end is
+// closed in on by whole-row sums first, so that only the tokens in a narrow band have to be ordered.
+static int32_t draw_top_p(std::span<const float> row, std::span<const float> weights, double top_p,
+                          double total, double u, Scratch &scratch) {
+  const size_t n = row.size();
+  const double target = top_p * total;
+  // Tokens lighter than `low` weigh, all together, less than what top_p may drop. None is as heavy as `high`.
+  float low = static_cast<float>((1 - top_p) * total / static_cast<double>(n) * 0.999), high = 1.001f;
+  double above = 0; // weight of the tokens >= high: all of them are kept
+  for (int pass = 0; pass < 9; ++pass) {
+    const float middle = std::sqrt(low * high);
+    if (!(middle > low && middle < high))
+      break;
+    const double mass = row_mass(weights.data(), n, middle, scratch.block_sum.data());
+    if (mass >= target) {
+      low = middle;
+    } else {
+      high = middle;
+      above = mass;
+    }
+  }
+  auto &band = scratch.candidates;
+  band.clear();
+  row_mass(weights.data(), n, low, scratch.block_sum.data());
+  for (size_t b = 0; b < num_blocks(n); ++b) {
+    if (scratch.block_sum[b] <= 0)
+      continue;
+    for (size_t i = b * kBlock, end = std::min(n, i + kBlock); i < end; ++i)
+      if (weights[i] >= low && weights[i] < high)
+        band.push_back({row[i], static_cast<int32_t>(i), weights[i]});
+  }
+  keep_mass(band, target - above, scratch);
+  double sum = row_mass(weights.data(), n, high, scratch.block_sum.data());
+  for (const Candidate &c : band) {
+    scratch.block_sum[static_cast<size_t>(c.id) / kBlock] += c.weight;
+    sum += c.weight;
+  }
+  return draw_row(weights, scratch.block_sum, sum, u, high, band);
 }
 
 int32_t Sampler::sample(std::span<const float> logits, Scratch &scratch) const {
@@ -154,21 +200,10 @@ int32_t Sampler::sample(std::span<const float> logits, Scratch &scratch) const {
     scratch.weights.resize(n);
     scratch.block_sum.resize(num_blocks(n));
     total = row_exp(row.data(), n, max, inv_t, scratch.weights.data(), scratch.block_sum.data());
+    const std::span<const float> weights(scratch.weights.data(), n);
     if (top_p_ >= 1)
-      return draw_row({scratch.weights.data(), n}, scratch, total, u);
-    // Tokens lighter than this weigh, all together, less than what top_p may drop: none of them is kept.
-    const float least =
-        static_cast<float>((1 - static_cast<double>(top_p_)) * total / static_cast<double>(n) * 0.999);
-    candidates.clear();
-    for (size_t b = 0; b < num_blocks(n); ++b) {
-      if (scratch.block_sum[b] < least)
-        continue;
-      for (size_t i = b * kBlock, end = std::min(n, i + kBlock); i < end; ++i)
-        if (scratch.weights[i] >= least)
-          candidates.push_back({row[i], static_cast<int32_t>(i), scratch.weights[i]});
-    }
-    keep_mass(candidates, static_cast<double>(top_p_) * total, scratch);
-    return draw(candidates, u);
+      return draw_row(weights, scratch.block_sum, total, u, 0, {});
+    return draw_top_p(row, weights, top_p_, total, u, scratch);
   }
 
   for (Candidate &c : candidates)

@@ -91,6 +91,24 @@ TEST(RowOps, ExpOverItsWholeRange) {
   EXPECT_EQ(exp_one(-kInf, 0, 1), 0.0f);
 }
 
+TEST(RowOps, MassAboveAThreshold) {
+  for (size_t n : kSizes) {
+    std::vector<float> w = random_row(n, static_cast<uint32_t>(n) + 3, 1);
+    for (float &v : w)
+      v = std::fabs(v);
+    for (float threshold : {0.0f, 0.5f, w[n / 2], 100.0f}) {
+      std::vector<double> sums(num_blocks(n));
+      double expected = 0, total = row_mass(w.data(), n, threshold, sums.data()), blocks = 0;
+      for (float v : w)
+        expected += v >= threshold ? v : 0;
+      for (double s : sums)
+        blocks += s;
+      EXPECT_NEAR(total, expected, 1e-6 * expected);
+      EXPECT_EQ(total, blocks);
+    }
+  }
+}
+
 TEST(RowOps, CountBetter) {
   for (size_t n : kSizes) {
     auto x = random_row(n, static_cast<uint32_t>(n) + 2, 1);

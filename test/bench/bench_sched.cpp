@@ -1,0 +1,199 @@
+// Host time of a step, in microseconds: composing it, the whole way through the engine with an executor that
+// does nothing, and sampling. Medians; goals are printed beside what they bound.
+#include "runtime/sample/sampler.h"
+#include "runtime/sched/engine_model.h"
+#include "runtime/sched/scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+
+using namespace llmrt;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double us_since(Clock::time_point t) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - t).count();
+}
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+EngineModel model_of(uint32_t seqs) {
+  EngineModel m;
+  m.max_model_len = 4096;
+  m.max_num_seqs = seqs;
+  m.max_batched_tokens = 2048;
+  m.max_logits_rows = seqs;
+  m.page_size = 16;
+  m.num_pages = seqs * 256 + 1000;
+  m.vocab = 8;
+  return m;
+}
+
+EngineRequest request_of(size_t prompt, uint32_t max_tokens, uint32_t seed) {
+  EngineRequest r;
+  std::mt19937 rng(seed);
+  for (size_t i = 0; i < prompt; ++i)
+    r.prompt.push_back(static_cast<int32_t>(rng() % 8));
+  r.sampling.max_tokens = max_tokens;
+  r.sampling.ignore_eos = true;
+  r.sampling.temperature = 0;
+  return r;
+}
+
+// compose() of a decode step with `seqs` sequences at a context of about 1000, and `waiting` more in the
+// queue.
+double compose_us(uint32_t seqs, uint32_t waiting) {
+  sched::Scheduler scheduler(model_of(seqs), true, 1);
+  exec::StepBatch batch;
+  std::vector<sched::StepWork> work;
+  uint64_t id = 0;
+  for (uint32_t i = 0; i < seqs + waiting; ++i)
+    scheduler.enqueue(
+        std::make_shared<sched::Request>(++id, request_of(1000, 3000, i), 1, std::vector<int32_t>{}));
+  std::vector<double> times;
+  for (int step = 0; step < 600; ++step) {
+    ++batch.id;
+    const auto start = Clock::now();
+    scheduler.compose(batch, work);
+    for (auto &w : work)
+      scheduler.returned(*w.request);
+    const double us = us_since(start);
+    if (work.size() == seqs && batch.ids.size() == seqs)
+      times.push_back(us);
+    for (auto &w : work)
+      if (w.samples)
+        w.request->tokens.push_back(1);
+  }
+  return times.empty() ? 0 : median(times);
+}
+
+// Returns the same logits for every row at once.
+class NullExecutor final : public exec::Executor {
+public:
+  NullExecutor(const EngineModel &model, StepDone done) : done_(std::move(done)), vocab_(model.vocab) {
+    logits_.resize(model.vocab * model.max_logits_rows);
+    for (size_t i = 0; i < logits_.size(); ++i)
+      logits_[i] = static_cast<float>(i % model.vocab);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~NullExecutor() override {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+  }
+  void submit(std::shared_ptr<const exec::StepBatch> batch) override {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+  unsigned max_in_flight() const override { return 1; }
+  std::vector<exec::RankMemory> memory() const override { return {}; }
+
+private:
+  void run() {
+    for (;;) {
+      std::shared_ptr<const exec::StepBatch> batch;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        if (queue_.empty())
+          return;
+        batch = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      done_(*batch, {logits_.data(), batch->logits_rows.size(), vocab_}, "");
+    }
+  }
+  StepDone done_;
+  size_t vocab_;
+  std::vector<float> logits_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<const exec::StepBatch>> queue_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+// A whole step through the engine: both thread hand-overs, composing, sampling over 8 tokens, events.
+double engine_us(uint32_t seqs, uint32_t tokens) {
+  const EngineModel model = model_of(seqs);
+  auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
+    return std::make_unique<NullExecutor>(model, std::move(done));
+  });
+  const auto start = Clock::now();
+  for (uint32_t i = 0; i < seqs; ++i) {
+    EngineRequest r = request_of(16, tokens, i);
+    r.on_event = [](RequestEvent &&) {};
+    SubmitError error;
+    std::string message;
+    engine->submit(std::move(r), error, message);
+  }
+  engine->wait_idle(60);
+  return us_since(start) / static_cast<double>(engine->stats().steps);
+}
+
+double sample_us(size_t vocab, float scale, SamplingParams params, bool logprobs = false) {
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<std::vector<float>> rows(8, std::vector<float>(vocab));
+  for (auto &row : rows)
+    for (float &x : row)
+      x = normal(rng);
+  sample::Scratch scratch;
+  std::vector<double> times;
+  for (uint64_t i = 0; i < 64; ++i) {
+    sample::Sampler sampler(params, i, {}, {});
+    const auto start = Clock::now();
+    const int32_t token = sampler.sample(rows[i % rows.size()], scratch);
+    if (logprobs)
+      sample::token_logprobs(rows[i % rows.size()], token, 5, scratch);
+    times.push_back(us_since(start));
+  }
+  return median(times);
+}
+
+} // namespace
+
+int main() {
+  std::printf("compose a decode step, context 1000       us  (goal: <= 100 at 64 sequences)\n");
+  for (auto [seqs, waiting] :
+       std::vector<std::pair<uint32_t, uint32_t>>{{1, 0}, {64, 0}, {64, 600}, {256, 0}})
+    std::printf("  %3u sequences, %3u waiting          %7.1f\n", seqs, waiting, compose_us(seqs, waiting));
+  std::printf("a step through the engine, no model\n");
+  for (uint32_t seqs : {1u, 64u, 256u})
+    std::printf("  %3u sequences                       %7.1f\n", seqs, engine_us(seqs, 2000));
+  std::printf("sample one row                       49152  151936 logits, us\n");
+  auto line = [](const char *name, float scale, SamplingParams p, bool logprobs = false) {
+    std::printf("  %-33s %7.1f %7.1f\n", name, sample_us(49152, scale, p, logprobs),
+                sample_us(151936, scale, p, logprobs));
+  };
+  SamplingParams greedy, plain, top_k, top_p, min_p, both;
+  greedy.temperature = 0;
+  top_k.top_k = 50;
+  top_p.top_p = 0.9f;
+  min_p.min_p = 0.05f;
+  both.top_k = 40;
+  both.top_p = 0.95f;
+  line("greedy", 3, greedy);
+  line("greedy, 5 logprobs", 3, greedy, true);
+  line("temperature", 3, plain);
+  line("top_k 50", 3, top_k);
+  line("top_k 40, top_p 0.95", 3, both);
+  line("top_p 0.9", 3, top_p);
+  line("top_p 0.9, flat", 0.1f, top_p);
+  line("top_p 0.9, peaked", 8, top_p);
+  line("min_p 0.05", 3, min_p);
+}
