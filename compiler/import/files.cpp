@@ -33,7 +33,8 @@ bool fileExists(const std::string &path) {
 std::string baseName(const std::string &path) { return std::filesystem::path(path).filename().string(); }
 
 InputFile::InputFile(const std::string &path) : path_(path) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a named pipe in place of a file must not hang the compiler.
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0)
     throw Error("cannot open " + path + ": " + std::strerror(errno));
   struct stat info {};

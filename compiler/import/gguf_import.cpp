@@ -249,7 +249,12 @@ void GgufImporter::readArchitecture() {
   if (model_.attentionScale == 0)
     model_.attentionScale = 1.0 / std::sqrt(static_cast<double>(model_.headDim));
 
-  const int64_t window = main().integer(key("attention.sliding_window")).value_or(0);
+  int64_t window = main().integer(key("attention.sliding_window")).value_or(0);
+  if (window != 0 && model_.family != Family::Llama) {
+    // The key cannot say from which layer on Qwen's window holds, and converters copy one that is switched off.
+    model_.warnings.push_back(path_ + ": " + quote(key("attention.sliding_window")) + " is ignored for " + architecture_);
+    window = 0;
+  }
   if (window < 0 || main().find(key("attention.sliding_window_pattern")))
     fail("sliding windows that differ by layer are not supported in GGUF files");
   model_.attention.assign(static_cast<size_t>(model_.layers), AttentionSpec{window});
@@ -410,6 +415,9 @@ void GgufImporter::readText() {
   TextAssets &text = model_.text;
   text.chatTemplate = main().string("tokenizer.chat_template").value_or("");
   GgufTokenizerText tokenizer = readGgufTokenizer(main(), model_.warnings);
+  if (tokenizer.tokens > static_cast<uint64_t>(model_.vocab))
+    fail("the tokenizer has " + std::to_string(tokenizer.tokens) + " tokens, the embedding " +
+         std::to_string(model_.vocab) + " rows; do they belong together?");
   text.tokenizerJson = std::move(tokenizer.json);
   text.bosToken = std::move(tokenizer.bosToken);
   text.eosToken = std::move(tokenizer.eosToken);

@@ -83,10 +83,12 @@ GgufTokenizerText readGgufTokenizer(const GgufHeader &header, std::vector<std::s
       if (types->ints[i] == kControl && ((*tokens)[i] == "<|eot_id|>" || (*tokens)[i] == "<|im_end|>"))
         out.endIds.push_back(static_cast<int64_t>(i));
 
-  if (tokens && !tokens->empty())
+  if (tokens && !tokens->empty()) {
+    out.tokens = tokens->size();
     out.json = tokenizerJson(header, *tokens);
-  else
+  } else {
     warnings.push_back(header.name + ": no tokenizer in the file; the server will accept and return token ids only");
+  }
   return out;
 }
 

@@ -8,6 +8,7 @@ namespace llmc {
 
 struct GgufTokenizerText {
   std::string json; // empty, with a warning, when the file holds no vocabulary
+  uint64_t tokens = 0;
   std::string bosToken, eosToken;
   std::optional<int32_t> bosTokenId, padTokenId;
   std::vector<int64_t> endIds; // eos, end of turn, end of message

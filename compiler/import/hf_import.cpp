@@ -11,6 +11,19 @@
 
 namespace llmc {
 
+// The folder's name; inside a hub cache (models--ORG--NAME/snapshots/HASH) the repository's instead of the hash.
+static std::string modelName(const std::string &folder) {
+  namespace fs = std::filesystem;
+  const fs::path path(folder);
+  const std::string repository = path.parent_path().parent_path().filename().string();
+  if (path.parent_path().filename() != "snapshots" || repository.compare(0, 8, "models--") != 0)
+    return path.filename().string();
+  std::string name = repository.substr(8);
+  if (size_t dashes = name.find("--"); dashes != std::string::npos)
+    name.replace(dashes, 2, "/");
+  return name;
+}
+
 ModelSpec importHfFolder(const std::string &folder, LoadFormat format) {
   const std::string path = folder + "/config.json";
   if (!fileExists(path))
@@ -23,7 +36,7 @@ ModelSpec importHfFolder(const std::string &folder, LoadFormat format) {
   JsonFile config(text, path, limits);
 
   ModelSpec model;
-  model.name = baseName(folder);
+  model.name = modelName(folder);
   model.source = format == LoadFormat::Dummy ? "dummy" : "hf";
   model.configHash = hashHex(text);
   const bool dtypeDeclared = readHfConfig(config.root(), model);

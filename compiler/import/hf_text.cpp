@@ -13,7 +13,7 @@
 namespace llmc {
 namespace {
 
-constexpr uint64_t kMaxTokenizerBytes = 256u << 20;
+constexpr uint64_t kMaxTokenizerBytes = 64u << 20;
 constexpr uint64_t kMaxTemplateBytes = 1u << 20;
 
 // A special token is a string, or an object with "content".
@@ -58,10 +58,10 @@ std::string chatTemplate(const Json &config, ModelSpec &model) {
 }
 
 // Finds the id of each wanted token in tokenizer.json: in added_tokens, else in model.vocab (an object of
-// token -> id, or a list of [token, score] for unigram models).
+// token -> id).
 class TokenizerIndex {
 public:
-  TokenizerIndex(const std::string &text, const std::string &name) : name_(name) {
+  TokenizerIndex(const std::string &text, const std::string &name) {
     // simdjson reads past the end of its input by up to SIMDJSON_PADDING bytes: padded_string has them.
     padded_ = simdjson::padded_string(text);
     if (auto error = parser_.parse(padded_).get(root_))
@@ -89,8 +89,23 @@ public:
     return std::nullopt;
   }
 
+  // The largest id that the tokenizer can give, -1 when it has none.
+  int64_t largestId() const {
+    int64_t largest = -1, id;
+    simdjson::dom::array added;
+    if (!root_["added_tokens"].get(added))
+      for (simdjson::dom::element item : added)
+        if (!item["id"].get(id))
+          largest = std::max(largest, id);
+    simdjson::dom::object vocab;
+    if (!root_["model"]["vocab"].get(vocab))
+      for (const auto &entry : vocab)
+        if (!entry.value.get(id))
+          largest = std::max(largest, id);
+    return largest;
+  }
+
 private:
-  std::string name_;
   simdjson::padded_string padded_;
   simdjson::dom::parser parser_;
   simdjson::dom::element root_;
@@ -203,6 +218,9 @@ void readHfText(const std::string &folder, ModelSpec &model) {
   if (!model.text.bosToken.empty() && !model.text.bosTokenId)
     if (std::optional<int64_t> id = index.idOf(model.text.bosToken); id && *id >= 0 && *id <= INT32_MAX)
       model.text.bosTokenId = static_cast<int32_t>(*id);
+  if (int64_t largest = index.largestId(); largest >= model.vocab)
+    model.warnings.push_back(path + ": ids up to " + std::to_string(largest) + ", the embedding has " +
+                             std::to_string(model.vocab) + " rows; text with the tokens above cannot be served");
   if (model.text.eosTokenIds.empty())
     model.warnings.push_back(folder + ": no end-of-sequence token is named anywhere; generation stops at its limits only");
 }

@@ -37,7 +37,7 @@ std::vector<std::string> ggufModels(const std::string &folder) {
 
 } // namespace
 
-ModelSpec importModel(const std::string &path, LoadFormat format) {
+static ModelSpec importPath(const std::string &path, LoadFormat format) {
   std::error_code failure;
   fs::path absolute = fs::absolute(path, failure).lexically_normal();
   if (failure || !fs::exists(absolute, failure))
@@ -69,6 +69,14 @@ ModelSpec importModel(const std::string &path, LoadFormat format) {
                 "); name one of them with --model");
   }
   return importHfFolder(where, format);
+}
+
+ModelSpec importModel(const std::string &path, LoadFormat format) {
+  try {
+    return importPath(path, format);
+  } catch (const fs::filesystem_error &error) { // a folder without permission to list it, for one
+    throw Error("cannot read the model at " + path + ": " + error.code().message());
+  }
 }
 
 } // namespace llmc

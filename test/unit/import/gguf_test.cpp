@@ -266,6 +266,30 @@ TEST(GgufImport, Tokens) {
   EXPECT_TRUE(hasWarning(model, "99 lies outside"));
 }
 
+TEST(GgufImport, MoreTokensThanRows) {
+  TinyGguf tiny;
+  GgufBuilder b = tiny.metadata();
+  std::vector<std::string> tokens;
+  for (int i = 0; i < 41; ++i)
+    tokens.push_back(std::to_string(i));
+  b.string("tokenizer.ggml.model", "gpt2").strings("tokenizer.ggml.tokens", tokens).strings("tokenizer.ggml.merges", {"1 2"});
+  tiny.tensors(b);
+  expectImportError(b.file(), {"the tokenizer has 41 tokens, the embedding 40 rows"});
+}
+
+TEST(GgufImport, Windows) {
+  for (auto [arch, window] : {std::pair{"llama", 24}, {"qwen3", 0}}) {
+    TinyGguf tiny;
+    tiny.arch = arch;
+    GgufBuilder b = tiny.metadata();
+    b.u32(tiny.arch + ".attention.sliding_window", 24);
+    tiny.tensors(b);
+    ModelSpec model = importGgufBytes(b.file());
+    EXPECT_EQ(model.attention[1].window, window);
+    EXPECT_EQ(hasWarning(model, "sliding_window\" is ignored"), window == 0);
+  }
+}
+
 TEST(GgufImport, Refusals) {
   auto keyed = [](auto add, const std::string &arch = "llama") {
     TinyGguf tiny;

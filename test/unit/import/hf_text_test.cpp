@@ -98,6 +98,16 @@ TEST(HfText, BrokenFiles) {
   expectError([&] { text.load(); }, {"expected an object"});
 }
 
+TEST(HfText, TokenizerBeyondTheEmbedding) {
+  Text text;
+  json big = tokenizer();
+  text.folder.write("tokenizer.json", big);
+  EXPECT_FALSE(hasWarning(text.load(), "cannot be served"));
+  big["added_tokens"][0]["id"] = 32;
+  text.folder.write("tokenizer.json", big);
+  EXPECT_TRUE(hasWarning(text.load(), "ids up to 32, the embedding has 32 rows"));
+}
+
 TEST(HfText, NoTokenizerIsAWarning) {
   Text text;
   EXPECT_TRUE(hasWarning(text.load(), "no tokenizer.json"));

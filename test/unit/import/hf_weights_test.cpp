@@ -1,6 +1,8 @@
 // Weight files of a folder: single, sharded, and everything that can be missing or wrong (cases 20 and 22).
 #include "test/unit/import/support.h"
 
+#include <sys/stat.h>
+
 using namespace llmc;
 using namespace llmc::test;
 
@@ -217,6 +219,21 @@ TEST(HfWeights, PathsThatAreNoModel) {
   expectError([&] { importModel(folder.path()); }, {"holds no config.json and no .gguf file"});
   expectError([&] { importModel(folder.write("x.txt", std::string("x"))); }, {"neither a folder nor a .gguf file"});
   expectError([&] { importModel(folder.path(), LoadFormat::Dummy); }, {"no config.json", "--load-format dummy needs"});
+}
+
+TEST(HfWeights, NameInsideAHubCache) {
+  Folder folder;
+  std::filesystem::path snapshot = std::filesystem::path(folder.path()) / "models--org--Some-Model" / "snapshots" / "0a1b";
+  std::filesystem::create_directories(snapshot);
+  std::ofstream(snapshot / "config.json") << tinyConfig().dump();
+  EXPECT_EQ(importModel(snapshot.string(), LoadFormat::Dummy).name, "org/Some-Model");
+}
+
+TEST(HfWeights, APipeInPlaceOfAFile) {
+  Model model;
+  model.folder.write("model.safetensors.index.json", json{{"weight_map", {{"a", "pipe.safetensors"}}}});
+  ASSERT_EQ(mkfifo((model.folder.path() + "/pipe.safetensors").c_str(), 0600), 0);
+  model.expectLoadError({"pipe.safetensors"});
 }
 
 TEST(HfWeights, RelativePathsAndTrailingSlashes) {

@@ -3,6 +3,9 @@
 
 #include "test/unit/import/support.h"
 
+#include <set>
+#include <sstream>
+
 using namespace llmc;
 using namespace llmc::test;
 
@@ -249,6 +252,48 @@ TEST(Topology, Examples) {
   for (const Device &device : cpu.devices)
     total += device.memoryBytes;
   EXPECT_LE(total, uint64_t{13} << 30); // a laptop of 16 GB
+}
+
+// Every property that the schema lists is a key that the reader knows, and the reader knows no other.
+TEST(Topology, SchemaAndReaderKnowTheSameKeys) {
+  json schema = json::parse(std::ifstream(std::string(LLMC_SOURCE_DIR) + "/docs/topology.schema.json"));
+  auto keysKnown = [](const json &document, const std::string &where) {
+    // The reader lists what it knows when a key is far from all of them.
+    try {
+      read(changed(document, where + "/zzzzzzzzzzzzzzzzzzzzzzzz", 1));
+    } catch (const Error &error) {
+      std::string text = error.what();
+      size_t at = text.find("known here: ");
+      EXPECT_NE(at, std::string::npos) << text;
+      std::set<std::string> out;
+      std::string word;
+      std::istringstream words(text.substr(at + 12));
+      while (words >> word)
+        if (word != "and")
+          out.insert(word.back() == ',' ? word.substr(0, word.size() - 1) : word);
+      return out;
+    }
+    return std::set<std::string>();
+  };
+  auto properties = [&](const std::string &pointer) {
+    std::set<std::string> out;
+    for (const auto &[key, value] : schema[json::json_pointer(pointer + "/properties")].items())
+      out.insert(key);
+    return out;
+  };
+  json document = pair();
+  document["device_defaults"] = json::object();
+  json link = {{"kind", "SYS"}, {"bandwidth", 1}}, group = {{"devices", {"gpu0", "gpu1"}}, {"kind", "SYS"}, {"bandwidth", 1}};
+  document["link_groups"] = {group};
+  document["default_link"] = link;
+  document["default_network_link"] = {{"kind", "NET"}, {"bandwidth", 1}};
+  EXPECT_EQ(keysKnown(document, ""), properties(""));
+  EXPECT_EQ(keysKnown(document, "/devices/0"), properties("/properties/devices/items"));
+  EXPECT_EQ(keysKnown(document, "/device_defaults"), properties("/properties/device_defaults"));
+  EXPECT_EQ(keysKnown(document, "/links/0"), properties("/properties/links/items"));
+  EXPECT_EQ(keysKnown(document, "/link_groups/0"), properties("/properties/link_groups/items"));
+  EXPECT_EQ(keysKnown(document, "/default_link"), properties("/properties/default_link"));
+  EXPECT_EQ(keysKnown(document, "/default_network_link"), properties("/properties/default_network_link"));
 }
 
 TEST(Topology, ThisMachine) {
