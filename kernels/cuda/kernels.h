@@ -158,6 +158,7 @@ struct Attention {
   int64_t page_table_stride;
   int64_t T;
   int S, q_heads;
+  int max_group;        // largest number of query heads on one KV head
   int max_query;        // largest number of new tokens of a sequence in this step, known to the host
   int max_context;      // largest context length, or a bound on it (graphs: max_model_len)
   float scale;
@@ -191,11 +192,10 @@ struct Sample {
   int64_t ld;
   const SampleRow *rows; // [R]
   int64_t R, V;
-  void *workspace;      // sample_workspace_bytes(R, V)
 };
-// Temperature, min-p, top-k, top-p (exact, in this order), then one draw; greedy ties go to the lowest id.
+// Temperature, min-p, top-k, top-p (in this order), then one draw; greedy ties go to the lowest id. Tokens that tie with
+// the last one kept are kept too. A row without a best token (NaN) gives -1.
 void sample(const Sample &p, cudaStream_t stream);
-size_t sample_workspace_bytes(int64_t max_rows, int64_t V);
 
 // --- ranks of one machine -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,215 @@
+// CUDA kernels against their floors, in one run: bytes over the read bandwidth measured at the start. Each line is the
+// median of graph replays over rotating buffers larger than the L2 cache.
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/kernels.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace llmrt::cuda;
+
+#define CHECK(call)                                                                                                    \
+  do {                                                                                                                 \
+    if (cudaError_t status = (call); status != cudaSuccess) {                                                          \
+      std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status));                                             \
+      std::exit(1);                                                                                                    \
+    }                                                                                                                  \
+  } while (0)
+
+__global__ void read_kernel(const uint4 *data, size_t n, uint32_t *out) {
+  uint32_t sum = 0;
+  const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
+  size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (; i + 3 * step < n; i += 4 * step) {
+    const uint4 a = data[i], b = data[i + step], c = data[i + 2 * step], d = data[i + 3 * step];
+    sum ^= a.x ^ a.y ^ a.z ^ a.w ^ b.x ^ b.y ^ b.z ^ b.w ^ c.x ^ c.y ^ c.z ^ c.w ^ d.x ^ d.y ^ d.z ^ d.w;
+  }
+  if (sum == 0x12345678)
+    *out = sum;
+}
+
+__global__ void fill_kernel(__nv_bfloat16 *data, size_t n, uint32_t seed) {
+  for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += static_cast<size_t>(gridDim.x) * blockDim.x) {
+    uint32_t x = static_cast<uint32_t>(i) * 2654435761u + seed;
+    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15;
+    data[i] = __float2bfloat16((x & 0xffff) / 65536.0f - 0.5f);
+  }
+}
+
+static cudaStream_t stream;
+
+// Microseconds of one call of `work` inside a graph of `count` calls; median of replays.
+static double microseconds(int count, const std::function<void(int)> &work) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < count; ++i)
+    work(i);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  std::vector<float> times;
+  cudaEvent_t a, b;
+  CHECK(cudaEventCreate(&a));
+  CHECK(cudaEventCreate(&b));
+  for (int r = 0; r < 12; ++r) {
+    CHECK(cudaEventRecord(a, stream));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaEventRecord(b, stream));
+    CHECK(cudaEventSynchronize(b));
+    float ms;
+    CHECK(cudaEventElapsedTime(&ms, a, b));
+    if (r > 1)
+      times.push_back(ms);
+  }
+  std::sort(times.begin(), times.end());
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  return times[times.size() / 2] * 1000 / count;
+}
+
+int main() {
+  CHECK(cudaStreamCreate(&stream));
+  cudaDeviceProp prop;
+  CHECK(cudaGetDeviceProperties(&prop, 0));
+  const size_t pool = 6ull << 30;
+  __nv_bfloat16 *data, *x, *y;
+  CHECK(cudaMalloc(&data, pool));
+  CHECK(cudaMalloc(&x, 256 << 20));
+  CHECK(cudaMalloc(&y, 512 << 20));
+  fill_kernel<<<1024, 256, 0, stream>>>(data, pool / 2, 1);
+  fill_kernel<<<1024, 256, 0, stream>>>(x, (256 << 20) / 2, 2);
+  CHECK(cudaStreamSynchronize(stream));
+
+  const double read_us = microseconds(3, [&](int) {
+    read_kernel<<<prop.multiProcessorCount * 8, 512, 0, stream>>>(reinterpret_cast<uint4 *>(data), pool / 16,
+                                                                  reinterpret_cast<uint32_t *>(y));
+  });
+  const double bandwidth = pool / read_us / 1e6; // TB/s
+  std::printf("%s, %d SMs: read %.2f TB/s\n", prop.name, prop.multiProcessorCount, bandwidth);
+
+  struct Shape {
+    const char *name;
+    int64_t N, K;
+  } const shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
+                      {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
+                      {"down 135M", 576, 1536}};
+  std::printf("%-12s", "linear");
+  for (int M : {1, 2, 8, 16, 32})
+    std::printf("   M=%-2d us / of read", M);
+  std::printf("\n");
+  for (const Shape &s : shapes) {
+    std::printf("%-12s", s.name);
+    const size_t bytes = s.N * s.K * 2;
+    const int copies = static_cast<int>(std::min<size_t>(pool / bytes, 64));
+    for (int M : {1, 2, 8, 16, 32}) {
+      const double us = microseconds(copies, [&](int i) {
+        skinny_linear({y, s.N, x, s.K, data + i * s.N * s.K, nullptr, M, s.N, s.K, DType::bf16, DType::bf16, DType::bf16},
+                      stream);
+      });
+      std::printf("  %8.1f / %.2f    ", us, bytes / us / 1e6 / bandwidth);
+    }
+    std::printf("\n");
+  }
+
+  // Decode attention, Qwen2.5-7B: 28 query heads, 4 KV heads of 128, pages of 16.
+  for (int S : {1, 16, 64, 256})
+    for (int context : {256, 1024, 8192}) {
+      const int64_t kv_bytes = int64_t(S) * context * 4 * 128 * 2 * 2;
+      if (kv_bytes > int64_t(pool))
+        continue;
+      const int q_heads = 28, kv_heads = 4, page = 16, stride = context / page;
+      std::vector<int32_t> starts(S + 1), lens(S, context), table(S * stride);
+      std::vector<uint16_t> map(q_heads);
+      for (int i = 0; i <= S; ++i)
+        starts[i] = i;
+      for (int i = 0; i < S * stride; ++i)
+        table[i] = static_cast<int>((int64_t(i) * 7919) % (S * stride));
+      for (int i = 0; i < q_heads; ++i)
+        map[i] = i / 7;
+      int32_t *d_starts, *d_lens, *d_table;
+      uint16_t *d_map;
+      void *workspace;
+      CHECK(cudaMalloc(&d_starts, starts.size() * 4));
+      CHECK(cudaMalloc(&d_lens, lens.size() * 4));
+      CHECK(cudaMalloc(&d_table, table.size() * 4));
+      CHECK(cudaMalloc(&d_map, map.size() * 2));
+      CHECK(cudaMalloc(&workspace, attention_workspace_bytes(S, S, q_heads, 128)));
+      CHECK(cudaMemcpy(d_starts, starts.data(), starts.size() * 4, cudaMemcpyHostToDevice));
+      CHECK(cudaMemcpy(d_lens, lens.data(), lens.size() * 4, cudaMemcpyHostToDevice));
+      CHECK(cudaMemcpy(d_table, table.data(), table.size() * 4, cudaMemcpyHostToDevice));
+      CHECK(cudaMemcpy(d_map, map.data(), map.size() * 2, cudaMemcpyHostToDevice));
+      Attention a = {};
+      a.out = y, a.ld_out = 3584, a.q = x, a.ld_q = 3584;
+      a.pool.page_stride_bytes = 2 * 4 * page * 128 * 2, a.pool.type = DType::bf16, a.pool.kv_heads = kv_heads;
+      a.pool.page_size = page, a.pool.head_dim = 128;
+      a.kv_head_of_q = d_map, a.seq_starts = d_starts, a.context_lens = d_lens, a.page_table = d_table;
+      a.page_table_stride = stride, a.T = S, a.S = S, a.q_heads = q_heads, a.max_group = 7, a.max_query = 1;
+      a.max_context = context, a.scale = 0.088f, a.act = DType::bf16, a.workspace = workspace;
+      const int copies = static_cast<int>(std::min<int64_t>(pool / kv_bytes, 28));
+      const double us = microseconds(copies, [&](int i) {
+        a.pool.base = reinterpret_cast<char *>(data) + i * kv_bytes;
+        attention(a, stream);
+      });
+      std::printf("decode attention S=%-3d context=%-5d %8.1f us = %.2f of read\n", S, context, us,
+                  kv_bytes / us / 1e6 / bandwidth);
+      cudaFree(d_starts), cudaFree(d_lens), cudaFree(d_table), cudaFree(d_map), cudaFree(workspace);
+    }
+
+  // Prefill attention of one sequence.
+  for (int T : {2048, 8192}) {
+    const int q_heads = 28, kv_heads = 4, page = 16, stride = T / page;
+    std::vector<int32_t> table(stride);
+    std::vector<uint16_t> map(q_heads);
+    for (int i = 0; i < stride; ++i)
+      table[i] = i;
+    for (int i = 0; i < q_heads; ++i)
+      map[i] = i / 7;
+    const int32_t starts[2] = {0, T};
+    int32_t *d_starts, *d_table;
+    uint16_t *d_map;
+    void *workspace;
+    CHECK(cudaMalloc(&d_starts, 8));
+    CHECK(cudaMalloc(&d_table, table.size() * 4));
+    CHECK(cudaMalloc(&d_map, map.size() * 2));
+    CHECK(cudaMalloc(&workspace, attention_workspace_bytes(T, 1, q_heads, 128)));
+    CHECK(cudaMemcpy(d_starts, starts, 8, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(d_table, table.data(), table.size() * 4, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(d_map, map.data(), map.size() * 2, cudaMemcpyHostToDevice));
+    Attention a = {};
+    a.out = y, a.ld_out = 3584, a.q = x, a.ld_q = 3584;
+    a.pool = {data, 2 * 4 * page * 128 * 2, DType::bf16, kv_heads, page, 128};
+    a.kv_head_of_q = d_map, a.seq_starts = d_starts, a.context_lens = d_starts + 1, a.page_table = d_table;
+    a.page_table_stride = stride, a.T = T, a.S = 1, a.q_heads = q_heads, a.max_group = 7, a.max_query = T, a.max_context = T;
+    a.scale = 0.088f, a.act = DType::bf16, a.workspace = workspace;
+    const double us = microseconds(4, [&](int) { attention(a, stream); });
+    std::printf("prefill attention T=%-5d %8.1f us = %.0f TFLOP/s\n", T, us, 2.0 * T * T * 128 * q_heads / us / 1e6);
+  }
+
+  // Sampling and norms.
+  float *logits;
+  SampleRow *rows;
+  CHECK(cudaMalloc(&logits, 256ull * 152064 * 4));
+  CHECK(cudaMalloc(&rows, 256 * sizeof(SampleRow)));
+  CHECK(cudaMemset(logits, 0x3c, 256ull * 152064 * 4));
+  for (int mode = 0; mode < 3; ++mode)
+    for (int R : {1, 256}) {
+      std::vector<SampleRow> host(R, SampleRow{mode ? 1.0f : 0.0f, mode == 2 ? 0.9f : 1.0f, 0, mode == 2 ? 50 : 0, 1, 1});
+      CHECK(cudaMemcpy(rows, host.data(), R * sizeof(SampleRow), cudaMemcpyHostToDevice));
+      const double us = microseconds(8, [&](int) {
+        sample({reinterpret_cast<int32_t *>(y), nullptr, logits, 152064, rows, R, 152064}, stream);
+      });
+      std::printf("sample %-12s R=%-3d %8.1f us\n", mode == 0 ? "greedy" : mode == 1 ? "temperature" : "top-k+top-p", R, us);
+    }
+  for (int T : {1, 64, 8192}) {
+    const double us = microseconds(32, [&](int) {
+      add_rms_norm({y, 3584, x, 3584, x + (64 << 20) / 2, 3584, data, T, 3584, 1e-6f, 0, DType::bf16}, stream);
+    });
+    std::printf("add_rms_norm T=%-5d %8.1f us\n", T, us);
+  }
+  CHECK(cudaDeviceSynchronize());
+}

@@ -1,0 +1,150 @@
+// Paged attention and KV append against double precision: ragged mixes of prefill and decode, uneven groups, windows,
+// softcap, every head_dim class, long contexts that split.
+#include "test/unit/cuda/device_data.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace llmrt::cuda::testing {
+namespace {
+
+struct Case {
+  DType type;
+  int head_dim;
+  std::vector<uint16_t> kv_head_of_q;
+  std::vector<int> queries, contexts; // per sequence: new tokens, tokens in all
+  int window = 0;
+  float softcap = 0;
+  int page_size = 16;
+};
+
+void check(const Case &c) {
+  SCOPED_TRACE(::testing::Message() << "type " << int(c.type) << " head_dim " << c.head_dim << " seqs " << c.queries.size()
+                                    << " window " << c.window);
+  const int q_heads = int(c.kv_head_of_q.size()), kv_heads = c.kv_head_of_q.back() + 1, S = int(c.queries.size());
+  const int64_t T = std::accumulate(c.queries.begin(), c.queries.end(), 0), D = c.head_dim;
+  const int stride = *std::max_element(c.contexts.begin(), c.contexts.end()) / c.page_size + 2;
+  std::vector<int32_t> starts = {0}, table(S * stride, -1);
+  std::vector<int> free_pages;
+  for (int s = 0; s < S; ++s)
+    starts.push_back(starts.back() + c.queries[s]);
+  int pages = 0;
+  for (int s = 0; s < S; ++s)
+    for (int p = 0; p * c.page_size < c.contexts[s]; ++p)
+      table[s * stride + p] = pages++;
+  std::mt19937 engine(7);
+  std::vector<int> shuffled(pages);
+  std::iota(shuffled.begin(), shuffled.end(), 0);
+  std::shuffle(shuffled.begin(), shuffled.end(), engine);
+  for (int32_t &p : table)
+    if (p >= 0)
+      p = shuffled[p];
+
+  // Keys and values of every position, appended through kv_append in one go per sequence.
+  const int64_t page_bytes = int64_t(2) * kv_heads * c.page_size * D * dtype_bytes(c.type);
+  DeviceBytes pool(pages * page_bytes);
+  std::vector<Tensor *> keys, values;
+  for (int s = 0; s < S; ++s) {
+    keys.push_back(new Tensor(size_t(c.contexts[s]) * kv_heads * D, c.type, 100 + s));
+    values.push_back(new Tensor(size_t(c.contexts[s]) * kv_heads * D, c.type, 200 + s));
+    std::vector<int64_t> slots(c.contexts[s]);
+    for (int i = 0; i < c.contexts[s]; ++i)
+      slots[i] = int64_t(table[s * stride + i / c.page_size]) * c.page_size + i % c.page_size;
+    DeviceBytes device_slots(slots.data(), slots.size() * 8);
+    kv_append({{pool.get(), page_bytes, c.type, kv_heads, c.page_size, int(D)}, keys[s]->device.get(), values[s]->device.get(),
+               kv_heads * D, kv_heads * D, device_slots.as<int64_t>(), c.contexts[s], c.type},
+              nullptr);
+    ASSERT_CUDA(cudaDeviceSynchronize());
+  }
+
+  const int64_t ld = q_heads * D + 8;
+  Tensor q(T * ld, c.type, 1);
+  DeviceBytes out(T * ld * dtype_bytes(c.type));
+  DeviceBytes d_starts(starts.data(), starts.size() * 4), d_contexts(c.contexts.data(), S * 4), d_table(table.data(), table.size() * 4),
+      d_map(c.kv_head_of_q.data(), q_heads * 2), workspace(attention_workspace_bytes(T, S, q_heads, int(D)));
+  Attention a = {};
+  a.out = out.get(), a.ld_out = ld, a.q = q.device.get(), a.ld_q = ld;
+  a.pool = {pool.get(), page_bytes, c.type, kv_heads, c.page_size, int(D)};
+  a.kv_head_of_q = d_map.as<uint16_t>(), a.seq_starts = d_starts.as<int32_t>(), a.context_lens = d_contexts.as<int32_t>();
+  a.page_table = d_table.as<int32_t>(), a.page_table_stride = stride;
+  a.T = T, a.S = S, a.q_heads = q_heads, a.scale = 1.0f / std::sqrt(float(D)), a.window = c.window, a.softcap = c.softcap;
+  for (int h = 0; h < kv_heads; ++h)
+    a.max_group = std::max<int>(a.max_group, std::count(c.kv_head_of_q.begin(), c.kv_head_of_q.end(), h));
+  a.max_query = *std::max_element(c.queries.begin(), c.queries.end());
+  a.max_context = *std::max_element(c.contexts.begin(), c.contexts.end());
+  a.act = c.type, a.workspace = workspace.get();
+  attention(a, nullptr);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  ASSERT_CUDA(cudaGetLastError());
+
+  std::vector<float> raw = decode(out.read<unsigned char>(), c.type), got;
+  std::vector<double> want;
+  for (int s = 0; s < S; ++s)
+    for (int i = 0; i < c.queries[s]; ++i) {
+      const int64_t t = starts[s] + i;
+      const int position = c.contexts[s] - c.queries[s] + i;
+      for (int h = 0; h < q_heads; ++h) {
+        const int kv = c.kv_head_of_q[h];
+        std::vector<double> o(D, 0.0), scores;
+        const int first = c.window ? std::max(0, position - c.window + 1) : 0;
+        double top = -1e300, total = 0;
+        for (int j = first; j <= position; ++j) {
+          double dot = 0;
+          for (int64_t d = 0; d < D; ++d)
+            dot += double(q.host[t * ld + h * D + d]) * keys[s]->host[(int64_t(j) * kv_heads + kv) * D + d];
+          dot *= a.scale;
+          if (c.softcap > 0)
+            dot = c.softcap * std::tanh(dot / c.softcap);
+          scores.push_back(dot);
+          top = std::max(top, dot);
+        }
+        for (int j = first; j <= position; ++j) {
+          const double p = std::exp(scores[j - first] - top);
+          total += p;
+          for (int64_t d = 0; d < D; ++d)
+            o[d] += p * values[s]->host[(int64_t(j) * kv_heads + kv) * D + d];
+        }
+        for (int64_t d = 0; d < D; ++d)
+          got.push_back(raw[t * ld + h * D + d]), want.push_back(o[d] / total);
+      }
+    }
+  EXPECT_LT(relative_error(got, want), c.type == DType::f32 ? 1e-5 : c.type == DType::f16 ? 2e-3 : 1e-2);
+  for (int s = 0; s < S; ++s)
+    delete keys[s], delete values[s];
+}
+
+std::vector<uint16_t> even(int q_heads, int kv_heads) {
+  std::vector<uint16_t> map;
+  for (int h = 0; h < q_heads; ++h)
+    map.push_back(uint16_t(h / (q_heads / kv_heads)));
+  return map;
+}
+
+TEST(Attention, HeadDims) {
+  for (DType t : kTypes)
+    for (int dim : {64, 80, 96, 100, 128, 224, 256})
+      check({t, dim, even(6, 2), {1, 33, 5}, {40, 33, 90}});
+}
+
+TEST(Attention, DecodeOfManyAndLongContexts) {
+  check({DType::bf16, 128, even(28, 4), {1, 1, 1, 1, 1}, {1, 16, 17, 700, 333}});
+  check({DType::bf16, 128, even(28, 4), {1}, {5000}});
+  check({DType::f16, 64, even(9, 3), {1, 1}, {3000, 2}});
+  check({DType::bf16, 64, even(16, 16), {1, 1, 1}, {64, 65, 1000}});
+}
+
+TEST(Attention, PrefillChunksAndWindows) {
+  check({DType::bf16, 128, even(8, 2), {200, 64, 3}, {200, 164, 500}});
+  check({DType::bf16, 128, even(8, 2), {150, 1, 20}, {150, 400, 120}, 33});
+  check({DType::f16, 96, even(4, 4), {130, 1}, {300, 77}, 16, 20.0f});
+  check({DType::f32, 64, even(4, 2), {30, 1}, {100, 77}, 16, 20.0f});
+}
+
+TEST(Attention, UnevenGroupsAndWideGroups) {
+  check({DType::bf16, 64, {0, 0, 1, 1, 1}, {1, 40, 7}, {100, 40, 30}});
+  check({DType::bf16, 128, even(40, 2), {1, 5}, {50, 80}}); // 20 heads on one KV head: more rows than a decode block
+  check({DType::bf16, 80, {0}, {17, 1}, {17, 9}, 0, 0, 4});
+}
+
+} // namespace
+} // namespace llmrt::cuda::testing

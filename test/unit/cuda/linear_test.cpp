@@ -1,0 +1,47 @@
+// Skinny products against double precision, over every path: tensor cores of 1, 2 and 4 tiles, plain.
+#include "test/unit/cuda/device_data.h"
+
+namespace llmrt::cuda::testing {
+namespace {
+
+void check(int64_t M, int64_t N, int64_t K, DType act, DType weight, DType out_type, bool bias) {
+  SCOPED_TRACE(::testing::Message() << "M " << M << " N " << N << " K " << K << " act " << int(act) << " out " << int(out_type));
+  const int64_t ld_in = K + 8, ld_out = N + 3;
+  Tensor x(M * ld_in, act, 1), w(N * K, weight, 2, 1.0f / std::sqrt(float(K))), b(N, DType::f32, 3);
+  DeviceBytes out(M * ld_out * dtype_bytes(out_type));
+  skinny_linear({out.get(), ld_out, x.device.get(), ld_in, w.device.get(), bias ? b.device.as<float>() : nullptr, M, N, K, act,
+                 weight, out_type},
+                nullptr);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  std::vector<float> raw = decode(out.read<unsigned char>(), out_type), got;
+  std::vector<double> want;
+  for (int64_t m = 0; m < M; ++m)
+    for (int64_t n = 0; n < N; ++n) {
+      double sum = bias ? b.host[n] : 0;
+      for (int64_t k = 0; k < K; ++k)
+        sum += double(x.host[m * ld_in + k]) * w.host[n * K + k];
+      got.push_back(raw[m * ld_out + n]);
+      want.push_back(sum);
+    }
+  EXPECT_LT(relative_error(got, want), tolerance(out_type));
+}
+
+TEST(SkinnyLinear, Shapes) {
+  for (DType t : {DType::bf16, DType::f16, DType::f32})
+    for (int64_t M : {1, 2, 7, 8, 9, 16, 17, 31, 32})
+      for (auto [N, K] : {std::pair<int64_t, int64_t>{17, 40}, {960, 576}, {33, 1000}, {50, 1544}})
+        check(M, N, K, t, t, M % 2 ? DType::f32 : t, M % 3 != 0);
+  check(1, 4608, 3584, DType::bf16, DType::bf16, DType::bf16, true);
+  check(5, 3584, 18944, DType::bf16, DType::bf16, DType::bf16, false);
+}
+
+TEST(SkinnyLinear, OddKAndMixedTypes) {
+  for (int64_t M : {1, 3, 20}) {
+    check(M, 37, 101, DType::bf16, DType::bf16, DType::f32, true); // rows that 16-byte loads do not fit
+    check(M, 37, 104, DType::f32, DType::bf16, DType::f32, false);
+    check(M, 37, 104, DType::f32, DType::f32, DType::f32, true);
+  }
+}
+
+} // namespace
+} // namespace llmrt::cuda::testing

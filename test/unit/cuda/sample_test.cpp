@@ -1,0 +1,106 @@
+// Sampling: greedy ties, exact filters, draws that follow the distribution and do not depend on the batch.
+#include "test/unit/cuda/device_data.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace llmrt::cuda::testing {
+namespace {
+
+std::vector<int32_t> draw(const std::vector<float> &logits, int64_t V, std::vector<SampleRow> rows,
+                          std::vector<float> *logprobs = nullptr) {
+  const int64_t R = int64_t(rows.size());
+  DeviceBytes d_logits(logits.data(), logits.size() * 4), d_rows(rows.data(), rows.size() * sizeof(SampleRow)), tokens(R * 4),
+      lp(R * 4);
+  sample({tokens.as<int32_t>(), lp.as<float>(), d_logits.as<float>(), logits.size() == size_t(V) ? 0 : V,
+          d_rows.as<SampleRow>(), R, V},
+         nullptr);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  if (logprobs)
+    *logprobs = lp.read<float>();
+  return tokens.read<int32_t>();
+}
+
+TEST(Sample, GreedyTakesTheLowestOfTies) {
+  std::vector<float> logits = random_floats(151936, 1);
+  logits[777] = logits[90001] = 20.0f;
+  std::vector<float> lp;
+  EXPECT_EQ(draw(logits, 151936, {{0, 1, 0, 0, 1, 1}}, &lp)[0], 777);
+  double mass = 0;
+  for (float x : logits)
+    mass += std::exp(double(x) - 20.0);
+  EXPECT_NEAR(lp[0], -std::log(mass), 1e-4);
+}
+
+TEST(Sample, NanRowSaysSo) {
+  std::vector<float> logits(1000, NAN);
+  EXPECT_EQ(draw(logits, 1000, {{0, 1, 0, 0, 1, 1}})[0], -1);
+}
+
+// Frequencies of 40,000 draws against the exact filtered distribution.
+void check_distribution(float temperature, int top_k, float top_p, float min_p) {
+  SCOPED_TRACE(::testing::Message() << "temperature " << temperature << " k " << top_k << " p " << top_p << " min_p " << min_p);
+  const int64_t V = 50;
+  std::vector<float> logits = random_floats(V, 5, 2.0f);
+  std::vector<std::pair<double, int>> order;
+  for (int i = 0; i < V; ++i)
+    order.push_back({logits[i], i});
+  std::sort(order.rbegin(), order.rend());
+  size_t keep = V;
+  if (min_p > 0)
+    while (keep > 1 && std::exp((order[keep - 1].first - order[0].first) / temperature) < min_p)
+      --keep;
+  if (top_k > 0)
+    keep = std::min<size_t>(keep, top_k);
+  double mass = 0, total = 0;
+  for (size_t i = 0; i < keep; ++i)
+    mass += std::exp((order[i].first - order[0].first) / temperature);
+  size_t kept = 0;
+  for (double sum = 0; kept < keep && (kept == 0 || sum < top_p * mass); ++kept)
+    sum += std::exp((order[kept].first - order[0].first) / temperature);
+  std::map<int, double> expected;
+  for (size_t i = 0; i < kept; ++i)
+    total += expected[order[i].second] = std::exp((order[i].first - order[0].first) / temperature);
+
+  const int n = 40000;
+  std::vector<SampleRow> rows;
+  for (int i = 0; i < n; ++i)
+    rows.push_back({temperature, top_p, min_p, top_k, 99, uint64_t(i)});
+  std::map<int, int> counts;
+  for (int32_t token : draw(logits, V, rows))
+    ++counts[token];
+  double chi = 0;
+  for (auto [token, count] : counts)
+    ASSERT_TRUE(expected.count(token)) << "token " << token << " should have been filtered";
+  for (auto [token, weight] : expected) {
+    const double e = n * weight / total;
+    chi += (counts[token] - e) * (counts[token] - e) / e;
+  }
+  EXPECT_LT(chi, expected.size() + 5 * std::sqrt(2.0 * expected.size()));
+}
+
+TEST(Sample, Distributions) {
+  check_distribution(1.0f, 0, 1.0f, 0);
+  check_distribution(0.7f, 0, 1.0f, 0);
+  check_distribution(1.3f, 7, 1.0f, 0);
+  check_distribution(1.0f, 0, 0.8f, 0);
+  check_distribution(1.0f, 0, 0.3f, 0);
+  check_distribution(1.0f, 0, 1.0f, 0.1f);
+  check_distribution(1.5f, 20, 0.9f, 0.02f);
+}
+
+TEST(Sample, ARowDoesNotDependOnItsBatch) {
+  const int64_t V = 49152;
+  std::vector<float> all = random_floats(64 * V, 3, 3.0f);
+  std::vector<SampleRow> rows;
+  for (int i = 0; i < 64; ++i)
+    rows.push_back({0.9f, 0.95f, 0, i % 2 ? 40 : 0, 1000u + i, 5});
+  std::vector<int32_t> together = draw(all, V, rows);
+  for (int i : {0, 1, 17, 63})
+    EXPECT_EQ(draw(std::vector<float>(all.begin() + i * V, all.begin() + (i + 1) * V), V, {rows[i]})[0], together[i]);
+  EXPECT_GT(std::set<int32_t>(together.begin(), together.end()).size(), 50u);
+}
+
+} // namespace
+} // namespace llmrt::cuda::testing
