@@ -211,16 +211,10 @@ void Decoder::Stream::byte_fallback(size_t index, std::string_view token, std::s
     return;
   }
   s.buffer += static_cast<char>(*byte);
-  // Only the last character of the run is unsettled, so looking at the last four bytes is enough.
-  size_t from = s.buffer.size();
-  for (size_t back = 0; back < 4 && from > 0; ++back) {
-    --from;
-    if ((static_cast<unsigned char>(s.buffer[from]) & 0xC0) != 0x80)
-      break;
-  }
-  std::string_view tail = std::string_view(s.buffer).substr(from);
-  size_t good = valid_utf8_prefix(tail);
-  if (good == tail.size() || invalid_utf8_part(tail.substr(good)).incomplete)
+  std::string_view rest = std::string_view(s.buffer).substr(s.settled);
+  size_t good = valid_utf8_prefix(rest);
+  s.settled += good;
+  if (good == rest.size() || invalid_utf8_part(rest.substr(good)).incomplete)
     return;
   s.run_is_bad = true;
   s.buffer.clear();
@@ -239,6 +233,7 @@ void Decoder::Stream::end_byte_run(size_t index, std::string &out) {
     }
   }
   s.buffer.clear();
+  s.settled = 0;
   s.run = 0;
   s.run_is_bad = false;
 }

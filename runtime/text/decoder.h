@@ -38,6 +38,7 @@ public:
       std::string buffer;       // text of an unfinished token, or of a byte run
       Utf8Repair repair;        // ByteLevel
       size_t run = 0;           // ByteFallback: bytes in the run; Strip: trailing characters held back
+      size_t settled = 0;       // ByteFallback: leading bytes of the run that are whole characters
       bool run_is_bad = false;  // ByteFallback: the run can no longer become valid
       size_t start_left = 0;    // Strip: how many leading characters may still be cut
     };

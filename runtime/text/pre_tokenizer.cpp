@@ -211,7 +211,73 @@ void PreTokenizer::add_metaspace(const JsonView &json) {
     next_code_point(replacement, one);
   if (replacement.empty() || one != replacement.size())
     json.at("replacement").fail("must be exactly one character.");
-  steps_.emplace_back(Metaspace{std::move(replacement), prepend_scheme_from_json(json), json.boolean_or("split", true)});
+  steps_.emplace_back(Metaspace{Pattern::literal(std::move(replacement)), prepend_scheme_from_json(json),
+                                json.boolean_or("split", true)});
+}
+
+// Cuts every span into stretches and joins them as the behaviour says.
+template <typename Find>
+void split_spans(Words &words, SplitBehavior behavior, bool invert, Find find) {
+  cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
+    words.stretches.clear();
+    find(part, words.stretches);
+    apply_behavior(words.stretches, behavior, invert, base, out);
+  });
+}
+
+void PreTokenizer::run(const Scan &scan, bool, Words &words) {
+  // Usually every word is kept as it is.
+  if (scan.behavior == SplitBehavior::kIsolated || (scan.behavior == SplitBehavior::kRemoved && scan.invert))
+    return cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
+      for (size_t pos = 0, end; pos < part.size(); pos = end) {
+        end = scan.scanner.word_end(part, pos);
+        out.push_back({base + pos, base + end});
+      }
+    });
+  split_spans(words, scan.behavior, scan.invert, [&](std::string_view part, std::vector<Stretch> &out) {
+    for (size_t pos = 0, end; pos < part.size(); pos = end) {
+      end = scan.scanner.word_end(part, pos);
+      out.push_back({pos, end, true});
+    }
+  });
+}
+
+void PreTokenizer::run(const Split &split, bool, Words &words) {
+  split_spans(words, split.behavior, split.invert,
+              [&](std::string_view part, std::vector<Stretch> &out) { split.pattern.stretches(part, out); });
+}
+
+void PreTokenizer::run(const Digits &digits, bool, Words &words) {
+  split_spans(words, digits.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false, digit_stretches);
+}
+
+void PreTokenizer::run(const PrefixSpace &, bool, Words &words) {
+  rewrite_spans(words, [](size_t, std::string_view part, std::string &out) {
+    if (part[0] != ' ')
+      out += ' ';
+    out += part;
+  });
+}
+
+void PreTokenizer::run(const MapBytes &, bool, Words &words) {
+  rewrite_spans(words, [](size_t, std::string_view part, std::string &out) { append_byte_chars(part, out); });
+}
+
+void PreTokenizer::run(const Metaspace &meta, bool at_start, Words &words) {
+  rewrite_spans(words, [&](size_t i, std::string_view part, std::string &out) {
+    bool wants = meta.scheme == PrependScheme::kAlways || (meta.scheme == PrependScheme::kFirst && at_start && i == 0);
+    if (wants && part[0] != ' ' && !part.starts_with(meta.replacement.text()))
+      out += meta.replacement.text();
+    for (char c : part) {
+      if (c == ' ')
+        out += meta.replacement.text();
+      else
+        out += c;
+    }
+  });
+  if (meta.split)
+    split_spans(words, SplitBehavior::kMergedWithNext, false,
+                [&](std::string_view part, std::vector<Stretch> &out) { meta.replacement.stretches(part, out); });
 }
 
 void PreTokenizer::split(std::string_view text, bool at_start, Words &words) const {
@@ -222,63 +288,7 @@ void PreTokenizer::split(std::string_view text, bool at_start, Words &words) con
       return;
     // The first span may still be the one that starts the user's text.
     at_start = at_start && words.spans.front().begin == 0;
-    if (auto *scan = std::get_if<Scan>(&step)) {
-      bool keeps_all = scan->behavior == SplitBehavior::kIsolated ||
-                       (scan->behavior == SplitBehavior::kRemoved && scan->invert);
-      cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
-        if (!keeps_all)
-          words.stretches.clear();
-        for (size_t pos = 0, end; pos < part.size(); pos = end) {
-          end = scan->scanner.word_end(part, pos);
-          if (keeps_all)
-            out.push_back({base + pos, base + end});
-          else
-            words.stretches.push_back({pos, end, true});
-        }
-        if (!keeps_all)
-          apply_behavior(words.stretches, scan->behavior, scan->invert, base, out);
-      });
-    } else if (auto *split = std::get_if<Split>(&step)) {
-      cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
-        words.stretches.clear();
-        split->pattern.stretches(part, words.stretches);
-        apply_behavior(words.stretches, split->behavior, split->invert, base, out);
-      });
-    } else if (auto *digits = std::get_if<Digits>(&step)) {
-      SplitBehavior behavior = digits->individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
-      cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
-        words.stretches.clear();
-        digit_stretches(part, words.stretches);
-        apply_behavior(words.stretches, behavior, false, base, out);
-      });
-    } else if (std::holds_alternative<PrefixSpace>(step)) {
-      rewrite_spans(words, [](size_t, std::string_view part, std::string &out) {
-        if (part[0] != ' ')
-          out += ' ';
-        out += part;
-      });
-    } else if (std::holds_alternative<MapBytes>(step)) {
-      rewrite_spans(words, [](size_t, std::string_view part, std::string &out) { append_byte_chars(part, out); });
-    } else if (auto *meta = std::get_if<Metaspace>(&step)) {
-      rewrite_spans(words, [&](size_t i, std::string_view part, std::string &out) {
-        bool wants = meta->scheme == PrependScheme::kAlways ||
-                     (meta->scheme == PrependScheme::kFirst && at_start && i == 0);
-        if (wants && part[0] != ' ' && !part.starts_with(meta->replacement))
-          out += meta->replacement;
-        for (char c : part) {
-          if (c == ' ')
-            out += meta->replacement;
-          else
-            out += c;
-        }
-      });
-      if (meta->split)
-        cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
-          words.stretches.clear();
-          Pattern::literal(meta->replacement).stretches(part, words.stretches);
-          apply_behavior(words.stretches, SplitBehavior::kMergedWithNext, false, base, out);
-        });
-    }
+    std::visit([&](const auto &s) { run(s, at_start, words); }, step);
   }
 }
 

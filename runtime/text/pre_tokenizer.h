@@ -61,11 +61,18 @@ private:
   struct PrefixSpace {}; // ByteLevel's add_prefix_space
   struct MapBytes {};    // ByteLevel's mapping, where steps follow it
   struct Metaspace {
-    std::string replacement;
+    Pattern replacement; // a literal
     PrependScheme scheme;
     bool split;
   };
   using Step = std::variant<Scan, Split, Digits, PrefixSpace, MapBytes, Metaspace>;
+
+  static void run(const Scan &step, bool at_start, Words &words);
+  static void run(const Split &step, bool at_start, Words &words);
+  static void run(const Digits &step, bool at_start, Words &words);
+  static void run(const PrefixSpace &step, bool at_start, Words &words);
+  static void run(const MapBytes &step, bool at_start, Words &words);
+  static void run(const Metaspace &step, bool at_start, Words &words);
 
   void add(const JsonView &json, int depth);
   void add_byte_level(const JsonView &json);

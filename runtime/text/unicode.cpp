@@ -1,7 +1,9 @@
 // Expands the generated range table into flat lookup tables and answers questions about it.
 #include "runtime/text/unicode.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 
 #include "runtime/text/unicode_ranges.inc"
@@ -14,14 +16,18 @@ constexpr std::string_view kCategoryNames[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo
                                                "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
                                                "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cs"};
 
+// Calls use(first, end, props) for every range of the table.
+template <typename Use> void for_each_range(Use use) {
+  constexpr size_t n = std::size(kRanges);
+  for (size_t i = 0; i < n; ++i)
+    use(kRanges[i].first, i + 1 < n ? kRanges[i + 1].first : kCodePoints, kRanges[i].props);
+}
+
 std::unique_ptr<uint8_t[]> expand() {
   auto table = std::make_unique<uint8_t[]>(kCodePoints);
-  constexpr size_t n = sizeof kRanges / sizeof *kRanges;
-  for (size_t i = 0; i < n; ++i) {
-    uint32_t end = i + 1 < n ? kRanges[i + 1].first : kCodePoints;
-    for (uint32_t cp = kRanges[i].first; cp < end; ++cp)
-      table[cp] = kRanges[i].props;
-  }
+  for_each_range([&](uint32_t first, uint32_t end, uint8_t props) {
+    std::fill(table.get() + first, table.get() + end, props);
+  });
   return table;
 }
 
@@ -49,13 +55,16 @@ template <size_t N> bool within(const uint32_t (&table)[N][2], char32_t cp) {
 
 std::unique_ptr<CharClass[]> classify() {
   auto table = std::make_unique<CharClass[]>(kCodePoints);
-  for (uint32_t cp = 0; cp < kCodePoints; ++cp) {
-    char group = kCategoryNames[static_cast<size_t>(category(cp))][0];
-    table[cp] = is_space(cp)   ? CharClass::kSpace
-                : group == 'L' ? CharClass::kLetter
-                : group == 'N' ? CharClass::kNumber
-                               : CharClass::kOther;
-  }
+  for_each_range([&](uint32_t first, uint32_t end, uint8_t props) {
+    char group = kCategoryNames[props & kPropCategory][0];
+    std::fill(table.get() + first, table.get() + end,
+              group == 'L'   ? CharClass::kLetter
+              : group == 'N' ? CharClass::kNumber
+              : group == 'Z' ? CharClass::kSpace
+                             : CharClass::kOther);
+  });
+  for (uint32_t control : {0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x85})
+    table[control] = CharClass::kSpace;
   return table;
 }
 

@@ -8,17 +8,20 @@ records what the package answers for every string of make_strings.py:
     <name>.json.gz           a tokenizer.json
     <name>.golden.gz         ids and decoded texts for it (format: see Writer, read by golden_file.h)
     variants.json            tokenizers that differ from one of the above in a few members
+    gguf-spm.json.gz         GGUF metadata without merges, and the merges that `transformers` derives
     smollm2.golden.gz        the same for the real SmolLM2 vocabulary, with --gguf PATH
 
     python make_tokenizers.py [--gguf SmolLM2-135M-Instruct.Q4_1.gguf]
 """
 import argparse
+import collections
 import copy
 import gzip
 import json
 import pathlib
 import pydoc_data.topics
 import random
+import sys
 import inspect
 import email.message
 import argparse as argparse_module
@@ -99,11 +102,14 @@ def byte_level(pattern_steps, specials_first=()):
 
 def sentencepiece(controls):
     """Characters and merges over "▁", bytes as "<0xNN>", the order of ids of a converted SentencePiece model."""
-    vocab, merges = train(pre_tokenizers.Metaspace(), vocab_size=VOCAB, limit_alphabet=600)
+    counts = collections.Counter("▁" + "".join(corpus()).replace(" ", "▁"))
+    alphabet = [c for c, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:600]]
+    vocab, merges = train(pre_tokenizers.Metaspace(), vocab_size=VOCAB, initial_alphabet=alphabet,
+                          limit_alphabet=len(alphabet))
     spaces = [("▁", "▁"), ("▁▁", "▁▁"), ("▁▁", "▁"), ("▁", "▁▁"), ("▁▁▁▁", "▁▁▁▁"), ("▁▁▁▁▁▁▁▁", "▁▁▁▁▁▁▁▁")]
     merges = merges[:40] + spaces + merges[40:]
     tokens = list(controls) + [f"<0x{b:02X}>" for b in range(256)]
-    tokens += [a + b for a, b in merges] + [t for t in vocab if len(t) == 1]
+    tokens += [a + b for a, b in merges] + sorted(t for t in vocab if len(t) == 1)
     return {t: i for i, t in enumerate(dict.fromkeys(tokens))}, merges
 
 
@@ -353,11 +359,28 @@ def gguf_document(path):
     return smollm2({t: i for i, t in enumerate(tokens)}, merges)
 
 
+def gguf_spm(llama2, strings):
+    """A SentencePiece vocabulary without merges, and the merges that transformers derives from its scores."""
+    from transformers.tokenization_utils_base import generate_merges
+    vocab = llama2["model"]["vocab"]
+    tokens = sorted(vocab, key=vocab.get)
+    types = [2, 3, 3] + [6] * 256 + [1] * (len(tokens) - 259)
+    scores = [0.0] * 259 + [-float(i // 3) for i in range(len(tokens) - 259)]  # with ties
+    usable = {t for t, kind in zip(tokens, types) if kind == 1}
+    merges = generate_merges({t: i for t, i in vocab.items() if t in usable},
+                             {t: s for t, s in zip(tokens, scores) if t in usable})
+    data = {"tokens": tokens, "token_types": types, "scores": scores, "merges": merges}
+    (HERE / "gguf-spm.json.gz").write_bytes(gzip.compress(json.dumps(data, ensure_ascii=False).encode(), 9, mtime=0))
+    doc = copy.deepcopy(llama2)
+    doc["model"]["merges"] = [list(m) for m in merges]
+    write_golden(HERE / "gguf-spm.golden.gz", doc, strings, 7, 100)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gguf", type=pathlib.Path)
     options = parser.parse_args()
-    print("tokenizers", tokenizers.__version__)
+    print("tokenizers", tokenizers.__version__, "Python", sys.version.split()[0])
     strings = make_strings.strings()
     w = Writer()
     w.number(len(strings))
@@ -379,6 +402,7 @@ def main():
     for name, (base, changes) in table.items():
         write_golden(HERE / "variants" / f"{name}.golden.gz", apply_variant(documents[base], changes), strings, 29,
                      150 if changes.get("decoder") or base in ("llama2", "mistral") else 20)
+    gguf_spm(documents["llama2"], strings)
     if options.gguf:
         write_golden(HERE / "smollm2.golden.gz", gguf_document(options.gguf), strings)
 
