@@ -203,7 +203,8 @@ def run_batch(plan, prompts, steps, folder, *more) -> list:
                "--dump-logits", folder / "logits.npy", *more, timeout=300)
     answers = json.loads(done.out)
     assert [a["prompt_ids"] for a in answers] == prompts
-    return [(a["token_ids"], np.load(folder / f"logits.{i}.npy")) for i, a in enumerate(answers)]
+    files = [folder / f"logits.{i}.npy" for i in range(len(answers))] if len(answers) > 1 else [folder / "logits.npy"]
+    return [(a["token_ids"], np.load(f)) for a, f in zip(answers, files)]
 
 
 def until_eos(tokens, eos=(0, 2)) -> list:

@@ -47,11 +47,11 @@ def with_overrides(folder: str, changes: dict, into: str) -> str:
     return into
 
 
-def problem_of(arrays: dict, margin: float) -> str:
+def problem_of(arrays: dict, margin: float, vocab: int) -> str:
     if margin < MARGIN:
         return f"smallest top-1 margin {margin:.2e} is below {MARGIN}"
     tokens = np.concatenate([v for k, v in arrays.items() if k.endswith("_tokens")])
-    if np.isin(tokens, EOS_IDS + (0, 2)).any():
+    if np.isin(tokens, [*EOS_IDS, 0, 2, vocab - 1]).any():
         return "the greedy path meets an EOS id"
     if len(set(tokens.tolist())) < 40:
         return f"only {len(set(tokens.tolist()))} different tokens in {tokens.size}"
@@ -76,7 +76,7 @@ def run(name: str, root: str, seed=None):
     arrays, margin = oracle.goldens(model, prompts, STEPS)
     meta = {"model": name, "seed": spec.seed, "weights_sha256": make_models.digest(folder), "steps": STEPS,
             "prompts": len(prompts), "min_margin": margin, "versions": oracle.versions()}
-    problem = problem_of(arrays, margin)
+    problem = problem_of(arrays, margin, model.config.vocab_size)
     if not problem:
         sample = prompts[4] + arrays["p4_tokens"].tolist()
         here = oracle.logits(model, sample)
