@@ -1,7 +1,9 @@
 // Subcommands of llmc. Each registers itself with the application and, when chosen, runs and sets `status`.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -9,4 +11,8 @@ class App;
 
 namespace llmc {
 void addCompileCommand(CLI::App &app, const std::string &commandLine, int &status);
+void addPlanCommands(CLI::App &app, int &status); // verify, dump, explain
+
+// What `llmc explain` prints, for a plan just made.
+std::string explainPlan(const std::vector<uint8_t> &bytes);
 } // namespace llmc

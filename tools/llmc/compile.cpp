@@ -42,6 +42,7 @@ static int runCompile(const CompileOptions &options, const std::string &output) 
   }
   std::string path = output.empty() ? "plan.fb" : output;
   writeFile(path, reinterpret_cast<const char *>(result.plan.data()), result.plan.size());
+  std::printf("%s\nWritten to %s\n", explainPlan(result.plan).c_str(), path.c_str());
   return 0;
 }
 

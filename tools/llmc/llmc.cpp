@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; ++i)
     commandLine += std::string(" ") + argv[i];
   llmc::addCompileCommand(app, commandLine, status);
+  llmc::addPlanCommands(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
