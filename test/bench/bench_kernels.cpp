@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include <sys/mman.h>
+
 #include "kernels/cpu/kernels.h"
 
 #ifdef LLMRT_BENCH_DNNL
@@ -29,8 +31,9 @@ int threads = 2;
 bool best = false;
 std::string filter;
 
-struct Buffer { // 64-aligned, touched
-  explicit Buffer(size_t bytes) : bytes(bytes), p(std::aligned_alloc(64, (bytes + 63) / 64 * 64)) {
+struct Buffer { // aligned, in huge pages where the system has them, touched
+  explicit Buffer(size_t bytes) : bytes(bytes), p(std::aligned_alloc(1 << 21, (bytes + 0x1fffff) >> 21 << 21)) {
+    madvise(p, (bytes + 0x1fffff) >> 21 << 21, MADV_HUGEPAGE);
     std::memset(p, 0, bytes);
   }
   ~Buffer() { std::free(p); }

@@ -16,8 +16,8 @@ struct AttentionScratch {
   float *total;  // the same shape: sums of all splits so far
   float *m, *l, *total_m, *total_l; // [rows]
   float *s;      // scores of one row block [kKeyBlock/16][rows][16]
-  float *keys;   // [kKeyBlock/16][hdp][16]
-  float *values; // [kKeyBlock][hdp]
+  float *keys;   // [kKeyBlock/16][hdp][16], or for bf16 pages pairs of bf16: [kKeyBlock/16][hdp/2][16][2]
+  float *values; // [kKeyBlock][hdp]; not used when a few rows read the values where they lie
 };
 
 static size_t attention_item_scratch(int64_t head_dim) {
@@ -55,30 +55,82 @@ LLMRT_INLINE V load_as_f32(const void *p, DType t, int64_t n) { // n <= 16 eleme
   return t == DType::bf16 ? vload_bf16(h) : vload_f16(h);
 }
 
-// Keys and values [pos, pos + n) of one KV head into scratch; rows up to the next multiple of 16 are zero.
-static void load_block(const AttentionScratch &a, const KvPool &kv, const int32_t *pages, int64_t head, int64_t pos,
-                       int64_t n) {
-  const int64_t hd = kv.head_dim, row_bytes = hd * (int64_t)dtype_bytes(kv.dtype);
-  const int64_t values_at = (int64_t)kv.kv_heads * kv.page_size * row_bytes;
-  const int64_t es = (int64_t)dtype_bytes(kv.dtype);
-  for (int64_t p = 0; p * 16 < n; p++) {
+// Where the keys and values of one KV head of a sequence lie.
+struct HeadRows {
+  const char *base; // of the head's keys in page 0
+  const int32_t *pages;
+  int64_t page_size, page_stride, row_bytes, values_at;
+  static HeadRows of(const KvPool &kv, const int32_t *pages, int64_t head) {
+    const int64_t row_bytes = kv.head_dim * (int64_t)dtype_bytes(kv.dtype);
+    return {(const char *)kv.base + head * kv.page_size * row_bytes, pages,          kv.page_size,
+            kv.page_stride_bytes,                                      row_bytes, kv.kv_heads * kv.page_size * row_bytes};
+  }
+  __attribute__((always_inline)) const char *key(int64_t pos) const {
+    return base + pages[pos / page_size] * page_stride + pos % page_size * row_bytes;
+  }
+};
+
+// The next block's rows, so that they arrive while this block is worked on; part p of 4.
+LLMRT_INLINE void prefetch_rows(const HeadRows &h, int64_t pos, int64_t end, int64_t p) {
+  for (int64_t at = pos + p * kKeyBlock / 4; at < imin(end, pos + (p + 1) * kKeyBlock / 4); at++) {
+    const char *key = h.key(at);
+    for (int64_t d = 0; d < h.row_bytes; d += 64) {
+      vprefetch<false>(key + d);
+      vprefetch<false>(key + h.values_at + d);
+    }
+  }
+}
+
+// Keys [pos, pos + n) of the head into a.keys, transposed; lanes past n are zero. next_end: end of what
+// will be read after this block (nothing beyond it is prefetched).
+static void load_keys(const AttentionScratch &a, const HeadRows &h, DType dtype, int64_t hd, int64_t pos, int64_t n,
+                      int64_t next_end) {
+  const int64_t es = (int64_t)dtype_bytes(dtype);
+  // bf16 moves as pairs in 32-bit lanes, the other types are widened first.
+  const int64_t per_vector = dtype == DType::bf16 ? 32 : 16;
+  for (int64_t p = 0; p < kKeyBlock / 16; p++) {
+    prefetch_rows(h, pos + kKeyBlock, next_end, p);
+    if (p * 16 >= n)
+      continue;
     const char *key[16];
     const int64_t in_panel = imin(16, n - p * 16);
-    for (int64_t i = 0; i < in_panel; i++) {
-      const int64_t at = pos + p * 16 + i, page = pages[at / kv.page_size];
-      key[i] = (const char *)kv.base + page * kv.page_stride_bytes +
-               (head * kv.page_size + at % kv.page_size) * row_bytes;
-    }
-    for (int64_t d = 0; d < hd; d += 16) {
-      const int64_t nd = imin(16, hd - d);
+    for (int64_t i = 0; i < in_panel; i++)
+      key[i] = h.key(pos + p * 16 + i);
+    float *dst = a.keys + p * a.hdp * (dtype == DType::bf16 ? 8 : 16);
+    for (int64_t d = 0; d < hd; d += per_vector, dst += 256) {
+      const int64_t nd = imin(per_vector, hd - d);
       V rows[16];
-      for (int64_t i = 0; i < 16; i++)
-        rows[i] = i < in_panel ? load_as_f32(key[i] + d * es, kv.dtype, nd) : vzero();
-      transpose16(a.keys + (p * a.hdp + d) * 16, rows);
-      for (int64_t i = 0; i < 16; i++)
-        vstore(a.values + (p * 16 + i) * a.hdp + d,
-               i < in_panel ? load_as_f32(key[i] + values_at + d * es, kv.dtype, nd) : vzero());
+      for (int64_t i = 0; i < 16; i++) {
+        if (i >= in_panel) {
+          rows[i] = vzero();
+        } else if (dtype != DType::bf16) {
+          rows[i] = load_as_f32(key[i] + d * es, dtype, nd);
+        } else if (nd == 32) {
+          rows[i] = vload((const float *)(key[i] + d * 2));
+        } else {
+          float pairs[16] = {};
+          memcpy(pairs, key[i] + d * 2, (size_t)nd * 2);
+          rows[i] = vload(pairs);
+        }
+      }
+      if (dtype == DType::bf16 && a.hdp - d < 32) { // the last half vector: 8 pairs
+        float t[256];
+        transpose16(t, rows);
+        memcpy(dst, t, 128 * sizeof(float));
+      } else {
+        transpose16(dst, rows);
+      }
     }
+  }
+}
+
+// Values [pos, pos + n) of the head into a.values.
+static void load_values(const AttentionScratch &a, const HeadRows &h, DType dtype, int64_t hd, int64_t pos, int64_t n) {
+  const int64_t es = (int64_t)dtype_bytes(dtype);
+  for (int64_t i = 0; i < n; i++) {
+    const char *value = h.key(pos + i) + h.values_at;
+    for (int64_t d = 0; d < hd; d += 16)
+      vstore(a.values + i * a.hdp + d, load_as_f32(value + d * es, dtype, imin(16, hd - d)));
   }
 }
 
@@ -128,14 +180,28 @@ static void softmax_step(const AttentionScratch &a, float *acc, float *m, float 
   }
 }
 
-LLMRT_INLINE void run_micro(int rows, int64_t panels, const float *x, const float *w, int64_t ps, int64_t ks, int64_t K,
+// tile [panels][rows][16] (+)= x . panels, `ps` and `ks` in bytes.
+template <class Kind>
+LLMRT_INLINE void run_micro(int rows, int64_t panels, const float *x, const void *w, int64_t ps, int64_t ks, int64_t K,
                             float *tile, bool first) {
   for (int64_t p = 0; p < panels;) {
     int n = most_panels(rows);
     while (n > panels - p)
       n /= 2;
-    micros<PanelF32>(rows, n)(x, w + p * ps, ps * 4, ks * 4, K, tile + p * rows * 16, first, kNoPrefetch);
+    micros<Kind>(rows, n)(x, (const char *)w + p * ps, ps, ks, K, tile + p * rows * 16, first, kNoPrefetch);
     p += n;
+  }
+}
+
+// acc += probabilities . values, the values read where they lie, page by page. head_dim is a multiple of 16.
+template <class Kind>
+static void add_values_in_place(const HeadRows &h, int64_t panels, const float *s, float *acc, int64_t rows,
+                                int64_t pos, int64_t n) {
+  for (int64_t i = 0; i < n;) { // pieces end with the page and with the chunk of 16 probabilities
+    const int64_t piece = imin(imin(n - i, 16 - i % 16), h.page_size - (pos + i) % h.page_size);
+    run_micro<Kind>((int)rows, panels, s + i / 16 * rows * 16 + i % 16, h.key(pos + i) + h.values_at,
+                    Kind::kStepBytes, h.row_bytes, piece, acc, false);
+    i += piece;
   }
 }
 
@@ -177,8 +243,10 @@ static void attention_item(const AttentionCall &c, const AttentionItem &it, void
   const int64_t group = c.group_start[it.kv_head + 1] - c.group_start[it.kv_head];
   const int64_t first_row = p.seq_starts[it.seq], context = p.context_lens[it.seq];
   const int64_t past = context - (p.seq_starts[it.seq + 1] - first_row);
-  const int32_t *pages = p.page_table + it.seq * p.page_table_stride;
+  const HeadRows kv = HeadRows::of(p.kv, p.page_table + it.seq * p.page_table_stride, it.kv_head);
+  const DType dtype = p.kv.dtype;
   const int64_t blocks = iceil(it.rows, kMaxRows), block_rows = iceil(it.rows, blocks), panels_v = a.hdp / 16;
+  const bool in_place = blocks == 1 && hd % 16 == 0; // values: too few rows to be worth a copy
 
   RowRange range[kMaxAttentionRows];
   for (int64_t i = 0; i < it.rows; i++) {
@@ -209,15 +277,28 @@ static void attention_item(const AttentionCall &c, const AttentionItem &it, void
     const int64_t end = imin(hi, (split + 1) * kSplitKeys);
     for (int64_t block = imax(split * kSplitKeys, lo / kKeyBlock * kKeyBlock); block < end; block += kKeyBlock) {
       const int64_t n = imin(kKeyBlock, end - block), panels = iceil(n, 16);
-      load_block(a, p.kv, pages, it.kv_head, block, n);
+      load_keys(a, kv, dtype, hd, block, n, imin(hi, it.split1 * kSplitKeys));
+      if (!in_place)
+        load_values(a, kv, dtype, hd, block, n);
       for (int64_t b = 0; b < blocks; b++) {
         const int64_t row0 = b * block_rows, rows = imin(block_rows, it.rows - row0);
         if (range[row0 + rows - 1].hi <= block || range[row0].lo >= block + n)
-          continue; // hidden from all of them... (rows between are hidden as well, ranges only move up)
+          continue; // hidden from all of them, as ranges only move up from row to row
         float *acc = a.acc + row0 * a.hdp;
-        run_micro((int)rows, panels, a.q + row0 * a.hdp, a.keys, a.hdp * 16, 16, hd, a.s, true);
+        const float *q = a.q + row0 * a.hdp;
+        if (dtype == DType::bf16)
+          run_micro<PanelBF16>((int)rows, panels, q, a.keys, a.hdp * 32, 64, hd, a.s, true);
+        else
+          run_micro<PanelF32>((int)rows, panels, q, a.keys, a.hdp * 64, 64, hd, a.s, true);
         softmax_step(a, acc, a.m + row0, a.l + row0, range + row0, rows, block, panels, p.softcap);
-        run_micro((int)rows, panels_v, a.s, a.values, 16, a.hdp, n, acc, false);
+        if (!in_place)
+          run_micro<PanelF32>((int)rows, panels_v, a.s, a.values, 64, a.hdp * 4, n, acc, false);
+        else if (dtype == DType::f32)
+          add_values_in_place<PanelF32>(kv, panels_v, a.s, acc, rows, block, n);
+        else if (dtype == DType::bf16)
+          add_values_in_place<RowsBF16>(kv, panels_v, a.s, acc, rows, block, n);
+        else
+          add_values_in_place<PanelF16>(kv, panels_v, a.s, acc, rows, block, n);
       }
     }
     for (int64_t i = 0; i < it.rows; i++) {

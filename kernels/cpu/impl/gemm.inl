@@ -26,6 +26,11 @@ struct PanelF16 {
   static constexpr int kChunk = 16, kStep = 1;
   static constexpr int64_t kStepBytes = 32;
 };
+struct RowsBF16 { // 16 elements of a row-major matrix as they lie
+  typedef float X;
+  static constexpr int kChunk = 16, kStep = 1;
+  static constexpr int64_t kStepBytes = 32;
+};
 struct PanelBF16 {
   typedef float X;
   static constexpr int kChunk = 16, kStep = 2;
@@ -42,24 +47,15 @@ typedef PanelBF16Dot PanelBF16Best;
 typedef PanelBF16 PanelBF16Best;
 #endif
 
-template <int R, int P> LLMRT_INLINE void step(PanelF32, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+LLMRT_INLINE V load_step(PanelF32, const char *w) { return vload((const float *)w); }
+LLMRT_INLINE V load_step(PanelF16, const char *w) { return vload_f16((const uint16_t *)w); }
+LLMRT_INLINE V load_step(RowsBF16, const char *w) { return vload_bf16((const uint16_t *)w); }
+
+template <class Kind, int R, int P> LLMRT_INLINE void step(Kind, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
   V wv[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; p++)
-    wv[p] = vload((const float *)(w + p * ps));
-#pragma GCC unroll 16
-  for (int r = 0; r < R; r++) {
-    const V xv = vset(x[r * 16]);
-#pragma GCC unroll 8
-    for (int p = 0; p < P; p++)
-      s[r][p] = vfma(xv, wv[p], s[r][p]);
-  }
-}
-template <int R, int P> LLMRT_INLINE void step(PanelF16, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
-  V wv[P];
-#pragma GCC unroll 8
-  for (int p = 0; p < P; p++)
-    wv[p] = vload_f16((const uint16_t *)(w + p * ps));
+    wv[p] = load_step(Kind(), w + p * ps);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
     const V xv = vset(x[r * 16]);
@@ -69,13 +65,26 @@ template <int R, int P> LLMRT_INLINE void step(PanelF16, V (&s)[R][P], const cha
   }
 }
 template <int R, int P> LLMRT_INLINE void step(PanelBF16, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+  V wv[P];
 #pragma GCC unroll 8
-  for (int p = 0; p < P; p++) {
-    V even, odd;
-    vload_pairs_bf16((const uint16_t *)(w + p * ps), &even, &odd);
+  for (int p = 0; p < P; p++)
+    wv[p] = vload_even_bf16((const uint16_t *)(w + p * ps));
 #pragma GCC unroll 16
-    for (int r = 0; r < R; r++)
-      s[r][p] = vfma(vset(x[r * 16 + 1]), odd, vfma(vset(x[r * 16]), even, s[r][p]));
+  for (int r = 0; r < R; r++) {
+    const V xv = vset(x[r * 16]);
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      s[r][p] = vfma(xv, wv[p], s[r][p]);
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < P; p++)
+    wv[p] = vload_odd_bf16((const uint16_t *)(w + p * ps));
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++) {
+    const V xv = vset(x[r * 16 + 1]);
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+      s[r][p] = vfma(xv, wv[p], s[r][p]);
   }
 }
 #if LLMRT_SIMD_LEVEL >= 3
@@ -127,7 +136,7 @@ __attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps,
 #pragma GCC unroll 8
         for (int p = 0; p < P; p++)
           vprefetch<(R <= 8)>(wanted + p * ps);
-        step<R, P>(Kind(), s, w, ps, x + i * Kind::kStep);
+        step(Kind(), s, w, ps, x + i * Kind::kStep);
         w += ks;
         wanted += ks;
       }
@@ -136,7 +145,7 @@ __attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps,
         wanted += prefetch.jump;
     } else {
       for (int64_t i = 0; i < steps; i++) {
-        step<R, P>(Kind(), s, w, ps, x + i * Kind::kStep);
+        step(Kind(), s, w, ps, x + i * Kind::kStep);
         w += ks;
       }
     }

@@ -14,7 +14,8 @@
 //   vselect_lt(a, b, x, y)      lane: a < b ? x : y
 //   vsum(v) vmaxlane(v)
 //   vload_bf16 vload_f16 (16 halves), vstore_bf16 vstore_f16
-//   vload_pairs_bf16(p, even, odd)  16 pairs: even lanes' elements and odd ones
+//   vload_even_bf16 vload_odd_bf16  the first or second elements of 16 pairs
+//   vprefetch<near>(p)          into the first-level cache, or only the second
 //   transpose16(dst, src[16])   dst[c*16 + r] = lane c of src[r]
 #pragma once
 

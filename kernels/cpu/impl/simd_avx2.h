@@ -101,12 +101,15 @@ LLMRT_INLINE void vstore_f16(uint16_t *p, V v) {
   _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v.a, mode));
   _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.b, mode));
 }
-LLMRT_INLINE void vload_pairs_bf16(const uint16_t *p, V *even, V *odd) {
-  const __m256i x = _mm256_loadu_si256((const __m256i *)p), y = _mm256_loadu_si256((const __m256i *)(p + 16));
-  const __m256i high = _mm256_set1_epi32((int)0xffff0000u);
-  *even = {_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(y, 16))};
-  *odd = {_mm256_castsi256_ps(_mm256_and_si256(x, high)), _mm256_castsi256_ps(_mm256_and_si256(y, high))};
+LLMRT_INLINE __m256 even_bf16(const uint16_t *p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)p), 16));
 }
+LLMRT_INLINE __m256 odd_bf16(const uint16_t *p) {
+  return _mm256_castsi256_ps(
+      _mm256_and_si256(_mm256_loadu_si256((const __m256i *)p), _mm256_set1_epi32((int)0xffff0000u)));
+}
+LLMRT_INLINE V vload_even_bf16(const uint16_t *p) { return {even_bf16(p), even_bf16(p + 16)}; }
+LLMRT_INLINE V vload_odd_bf16(const uint16_t *p) { return {odd_bf16(p), odd_bf16(p + 16)}; }
 template <bool kNear> LLMRT_INLINE void vprefetch(const void *p) { // into the first-level cache, or the second
   _mm_prefetch((const char *)p, kNear ? _MM_HINT_T0 : _MM_HINT_T1);
 }

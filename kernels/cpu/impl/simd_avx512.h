@@ -64,10 +64,11 @@ LLMRT_INLINE void vstore_bf16(uint16_t *p, V v) {
 LLMRT_INLINE void vstore_f16(uint16_t *p, V v) {
   _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-LLMRT_INLINE void vload_pairs_bf16(const uint16_t *p, V *even, V *odd) {
-  const __m512i w = _mm512_loadu_si512(p);
-  *even = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
-  *odd = _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000u)));
+LLMRT_INLINE V vload_even_bf16(const uint16_t *p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16));
+}
+LLMRT_INLINE V vload_odd_bf16(const uint16_t *p) {
+  return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int)0xffff0000u)));
 }
 template <bool kNear> LLMRT_INLINE void vprefetch(const void *p) { // into the first-level cache, or the second
   _mm_prefetch((const char *)p, kNear ? _MM_HINT_T0 : _MM_HINT_T1);

@@ -151,13 +151,23 @@ LLMRT_INLINE void vstore_f16(uint16_t *p, V v) {
   for (int i = 0; i < 16; i++)
     p[i] = scalar_to_f16(t[i]);
 }
-LLMRT_INLINE void vload_pairs_bf16(const uint16_t *p, V *even, V *odd) { // little-endian pairs
+LLMRT_INLINE V vload_even_bf16(const uint16_t *p) { // little-endian pairs
+  V r;
   for (int i = 0; i < 4; i++) {
     I4 w;
     memcpy(&w, p + 8 * i, sizeof w);
-    even->q[i] = (F4)(w << 16);
-    odd->q[i] = (F4)(w & (int32_t)0xffff0000u);
+    r.q[i] = (F4)(w << 16);
   }
+  return r;
+}
+LLMRT_INLINE V vload_odd_bf16(const uint16_t *p) {
+  V r;
+  for (int i = 0; i < 4; i++) {
+    I4 w;
+    memcpy(&w, p + 8 * i, sizeof w);
+    r.q[i] = (F4)(w & (int32_t)0xffff0000u);
+  }
+  return r;
 }
 template <bool kNear> LLMRT_INLINE void vprefetch(const void *) {}
 LLMRT_INLINE void transpose16(float *dst, const V *s) {

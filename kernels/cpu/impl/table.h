@@ -47,7 +47,7 @@ struct AttentionCall {
 };
 
 inline constexpr int64_t kKeyBlock = 64;         // keys per online-softmax step
-inline constexpr int64_t kSplitKeys = 512;       // keys per independently summed part, a multiple of kKeyBlock
+inline constexpr int64_t kSplitKeys = 256;       // keys per independently summed part, a multiple of kKeyBlock
 inline constexpr int64_t kMaxAttentionRows = 112; // query rows of an item
 constexpr int64_t partial_stride(int64_t head_dim) { return 2 + head_dim; }
 
