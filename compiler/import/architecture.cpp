@@ -7,10 +7,14 @@ namespace llmc {
 
 const char *familyName(Family family) {
   switch (family) {
-  case Family::Llama: return "llama";
-  case Family::Mistral: return "mistral";
-  case Family::Qwen2: return "qwen2";
-  case Family::Qwen3: return "qwen3";
+  case Family::Llama:
+    return "llama";
+  case Family::Mistral:
+    return "mistral";
+  case Family::Qwen2:
+    return "qwen2";
+  case Family::Qwen3:
+    return "qwen3";
   }
   return "?";
 }
@@ -52,14 +56,15 @@ void checkDimensions(const ModelSpec &m, const std::string &where) {
     int64_t value, most;
   };
   // The upper bounds are far above any model; they keep products inside 64 bits and lists short.
-  const Bound bounds[] = {{"hidden size", m.hidden, 1 << 20},       {"number of layers", m.layers, 4096},
-                          {"number of query heads", m.qHeads, 8192}, {"number of KV heads", m.kvHeads, 8192},
-                          {"head dimension", m.headDim, 8192},       {"FFN size", m.ffn, 1 << 24},
-                          {"vocabulary size", m.vocab, 1 << 26},     {"maximum length", m.maxPositions, 1 << 30}};
+  const Bound bounds[] = {
+      {"hidden size", m.hidden, 1 << 20},        {"number of layers", m.layers, 4096},
+      {"number of query heads", m.qHeads, 8192}, {"number of KV heads", m.kvHeads, 8192},
+      {"head dimension", m.headDim, 8192},       {"FFN size", m.ffn, 1 << 24},
+      {"vocabulary size", m.vocab, 1 << 26},     {"maximum length", m.maxPositions, 1 << 30}};
   for (const Bound &bound : bounds)
     if (bound.value < 1 || bound.value > bound.most)
-      throw Error(where + ": the " + bound.name + " is " + std::to_string(bound.value) + "; it must lie between 1 and " +
-                  std::to_string(bound.most));
+      throw Error(where + ": the " + bound.name + " is " + std::to_string(bound.value) +
+                  "; it must lie between 1 and " + std::to_string(bound.most));
   if (m.qHeads % m.kvHeads != 0)
     throw Error(where + ": " + std::to_string(m.qHeads) + " query heads cannot be shared evenly by " +
                 std::to_string(m.kvHeads) + " KV heads; the first must be a multiple of the second");
@@ -67,10 +72,11 @@ void checkDimensions(const ModelSpec &m, const std::string &where) {
     throw Error(where + ": the head dimension is " + std::to_string(m.headDim) +
                 "; rotary embeddings rotate pairs, so it must be even");
   if (!(m.rmsEps > 0 && m.rmsEps < 1))
-    throw Error(where + ": the RMS norm's epsilon is " + std::to_string(m.rmsEps) + "; it must lie between 0 and 1");
+    throw Error(where + ": the RMS norm's epsilon is " + std::to_string(m.rmsEps) +
+                "; it must lie between 0 and 1");
   if (m.attention.size() != static_cast<size_t>(m.layers))
-    throw Error(where + ": " + std::to_string(m.attention.size()) + " attention layers described, the model has " +
-                std::to_string(m.layers));
+    throw Error(where + ": " + std::to_string(m.attention.size()) +
+                " attention layers described, the model has " + std::to_string(m.layers));
   if (m.rope.invFreq.size() != static_cast<size_t>(m.rope.rotaryDim / 2))
     throw Error(where + ": " + std::to_string(m.rope.invFreq.size()) + " rotary frequencies for " +
                 std::to_string(m.rope.rotaryDim) + " rotated elements");

@@ -14,17 +14,24 @@ const DTypeInfo &info(DType dtype) {
   // In the order of the enum. Q4_0: fp16 scale + 16 bytes of nibbles; Q4_1 adds a minimum; Q5_* add 4 bytes
   // of high bits; Q8_0: scale + 32 bytes; K types: super-blocks of 256.
   static constexpr DTypeInfo table[] = {
-      {"f32", 1, 4},   {"f16", 1, 2},   {"bf16", 1, 2},    {"q4_0", 32, 18},   {"q4_1", 32, 20},  {"q5_0", 32, 22},
-      {"q5_1", 32, 24}, {"q8_0", 32, 34}, {"q4_k", 256, 144}, {"q5_k", 256, 176}, {"q6_k", 256, 210},
+      {"f32", 1, 4},      {"f16", 1, 2},      {"bf16", 1, 2},     {"q4_0", 32, 18},
+      {"q4_1", 32, 20},   {"q5_0", 32, 22},   {"q5_1", 32, 24},   {"q8_0", 32, 34},
+      {"q4_k", 256, 144}, {"q5_k", 256, 176}, {"q6_k", 256, 210},
   };
   return table[static_cast<size_t>(dtype)];
 }
 
 } // namespace
 
-const char *dtypeName(DType dtype) { return info(dtype).name; }
-uint64_t dtypeBlockElements(DType dtype) { return info(dtype).blockElements; }
-uint64_t dtypeBlockBytes(DType dtype) { return info(dtype).blockBytes; }
+const char *dtypeName(DType dtype) {
+  return info(dtype).name;
+}
+uint64_t dtypeBlockElements(DType dtype) {
+  return info(dtype).blockElements;
+}
+uint64_t dtypeBlockBytes(DType dtype) {
+  return info(dtype).blockBytes;
+}
 
 uint64_t dtypeBytes(DType dtype, uint64_t elements) {
   uint64_t blocks = elements / info(dtype).blockElements + (elements % info(dtype).blockElements != 0);

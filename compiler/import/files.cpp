@@ -17,7 +17,9 @@
 
 namespace llmc {
 
-uint64_t hashBytes(std::string_view bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
+uint64_t hashBytes(std::string_view bytes) {
+  return XXH64(bytes.data(), bytes.size(), 0);
+}
 
 std::string hashHex(std::string_view bytes) {
   char text[17];
@@ -30,7 +32,9 @@ bool fileExists(const std::string &path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-std::string baseName(const std::string &path) { return std::filesystem::path(path).filename().string(); }
+std::string baseName(const std::string &path) {
+  return std::filesystem::path(path).filename().string();
+}
 
 InputFile::InputFile(const std::string &path) : path_(path) {
   // O_NONBLOCK: a named pipe in place of a file must not hang the compiler.
@@ -65,7 +69,9 @@ InputFile::InputFile(const std::string &path) : path_(path) {
   }
 }
 
-InputFile::~InputFile() { ::close(fd_); }
+InputFile::~InputFile() {
+  ::close(fd_);
+}
 
 void InputFile::read(uint64_t offset, void *data, uint64_t bytes) const {
   char *to = static_cast<char *>(data);

@@ -35,18 +35,30 @@ struct Found {
 
 std::optional<DType> storedType(uint32_t type) {
   switch (type) {
-  case 0: return DType::F32;
-  case 1: return DType::F16;
-  case 2: return DType::Q4_0;
-  case 3: return DType::Q4_1;
-  case 6: return DType::Q5_0;
-  case 7: return DType::Q5_1;
-  case 8: return DType::Q8_0;
-  case 12: return DType::Q4_K;
-  case 13: return DType::Q5_K;
-  case 14: return DType::Q6_K;
-  case 30: return DType::BF16;
-  default: return std::nullopt;
+  case 0:
+    return DType::F32;
+  case 1:
+    return DType::F16;
+  case 2:
+    return DType::Q4_0;
+  case 3:
+    return DType::Q4_1;
+  case 6:
+    return DType::Q5_0;
+  case 7:
+    return DType::Q5_1;
+  case 8:
+    return DType::Q8_0;
+  case 12:
+    return DType::Q4_K;
+  case 13:
+    return DType::Q5_K;
+  case 14:
+    return DType::Q6_K;
+  case 30:
+    return DType::BF16;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -60,11 +72,11 @@ std::string ggufName(const std::string &canonical) {
     if (canonical == from)
       return std::string(to);
   static const std::pair<std::string_view, std::string_view> inner[] = {
-      {"input_layernorm", "attn_norm"},  {"post_attention_layernorm", "ffn_norm"},
-      {"self_attn.q_proj", "attn_q"},    {"self_attn.k_proj", "attn_k"},
-      {"self_attn.v_proj", "attn_v"},    {"self_attn.o_proj", "attn_output"},
+      {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
       {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
-      {"mlp.gate_proj", "ffn_gate"},     {"mlp.up_proj", "ffn_up"},
+      {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"}};
   constexpr std::string_view prefix = "model.layers.";
   size_t dot = canonical.find('.', prefix.size());
@@ -109,8 +121,8 @@ private:
       return main().integer(key(name));
     for (int64_t item : value->ints)
       if (item != value->ints.front())
-        fail("the key " + quote(key(name)) + " differs by layer (" + std::to_string(value->ints.front()) + " and " +
-             std::to_string(item) + "), which is not supported");
+        fail("the key " + quote(key(name)) + " differs by layer (" + std::to_string(value->ints.front()) +
+             " and " + std::to_string(item) + "), which is not supported");
     if (value->ints.empty())
       fail("the key " + quote(key(name)) + " is an empty list");
     return value->ints.front();
@@ -154,7 +166,8 @@ void GgufImporter::readParts() {
       fail("this is part " + std::to_string(number + 1) + " of " + std::to_string(count) +
            "; name the first part, which holds the metadata");
     const std::string ending = std::string("-00001") + suffix;
-    if (path_.size() <= ending.size() || path_.compare(path_.size() - ending.size(), ending.size(), ending) != 0)
+    if (path_.size() <= ending.size() ||
+        path_.compare(path_.size() - ending.size(), ending.size(), ending) != 0)
       fail("the first of " + std::to_string(count) + " parts must be named ..." + ending +
            " so that the others can be found");
     for (int64_t part = 2; part <= count; ++part) {
@@ -172,15 +185,17 @@ void GgufImporter::readParts() {
     for (const GgufTensor &tensor : headers_[part].tensors)
       if (!found_.emplace(tensor.name, Found{static_cast<int32_t>(part), &tensor}).second)
         fail("tensor " + quote(tensor.name) + " is in more than one part");
-  if (auto total = main().integer("split.tensors.count"); total && count > 1 && *total != static_cast<int64_t>(found_.size()))
-    fail("split.tensors.count is " + std::to_string(*total) + ", the parts hold " + std::to_string(found_.size()) +
-         " tensors");
+  if (auto total = main().integer("split.tensors.count");
+      total && count > 1 && *total != static_cast<int64_t>(found_.size()))
+    fail("split.tensors.count is " + std::to_string(*total) + ", the parts hold " +
+         std::to_string(found_.size()) + " tensors");
 }
 
 // Keys that change the computation and that no supported family has.
 void GgufImporter::refuseForeign() const {
   if (int64_t experts = main().integer(key("expert_count")).value_or(0); experts > 0)
-    fail("not supported: mixture of experts (" + architecture_ + ": expert_count=" + std::to_string(experts) + ")");
+    fail("not supported: mixture of experts (" + architecture_ + ": expert_count=" + std::to_string(experts) +
+         ")");
   for (const char *name : {"logit_scale", "residual_scale", "embedding_scale", "attn_logit_softcapping",
                            "final_logit_softcapping"})
     if (double value = main().number(key(name)).value_or(0); value != 0 && value != 1)
@@ -205,18 +220,22 @@ void GgufImporter::readArchitecture() {
     else if (int64_t rank = main().integer(key("attention.kv_lora_rank")).value_or(0); rank > 0)
       feature = "multi-head latent attention, MLA (kv_lora_rank=" + std::to_string(rank) + ")";
     else if (main().find(key("ssm.state_size")))
-      feature = architecture_ == "qwen3next" || architecture_ == "qwen35" ? "linear_attention" : "state-space layers";
+      feature = architecture_ == "qwen3next" || architecture_ == "qwen35" ? "linear_attention"
+                                                                          : "state-space layers";
     else if (architecture_.compare(0, 5, "gemma") == 0)
       feature = "gemma: (1 + w) norms and scaled embeddings";
-    fail("GGUF architecture " + quote(architecture_) + " is not supported" + (feature.empty() ? "" : ": " + feature) +
-         (nearest.empty() ? "" : "; the nearest supported one is " + quote(nearest)) + " (supported: " +
-         listText(supported) + ")");
+    fail("GGUF architecture " + quote(architecture_) + " is not supported" +
+         (feature.empty() ? "" : ": " + feature) +
+         (nearest.empty() ? "" : "; the nearest supported one is " + quote(nearest)) +
+         " (supported: " + listText(supported) + ")");
   }
   refuseForeign();
 
   model_.source = "gguf";
   model_.modelType = architecture_;
-  model_.family = architecture_ == "qwen2" ? Family::Qwen2 : architecture_ == "qwen3" ? Family::Qwen3 : Family::Llama;
+  model_.family = architecture_ == "qwen2"   ? Family::Qwen2
+                  : architecture_ == "qwen3" ? Family::Qwen3
+                                             : Family::Llama;
   model_.name = main().string("general.name").value_or("");
   if (model_.name.empty())
     model_.name = baseName(path_);
@@ -230,14 +249,16 @@ void GgufImporter::readArchitecture() {
   if (model_.layers < 1 || model_.layers > 4096 || model_.qHeads < 1)
     fail(std::to_string(model_.layers) + " layers and " + std::to_string(model_.qHeads) +
          " query heads; both must be positive, and the first at most 4096");
-  auto keyLength = main().integer(key("attention.key_length")), valueLength = main().integer(key("attention.value_length"));
+  auto keyLength = main().integer(key("attention.key_length")),
+       valueLength = main().integer(key("attention.value_length"));
   if (!keyLength && model_.hidden % model_.qHeads != 0)
     fail(quote(key("embedding_length")) + " " + std::to_string(model_.hidden) + " is not a multiple of " +
-         std::to_string(model_.qHeads) + " query heads, and there is no " + quote(key("attention.key_length")));
+         std::to_string(model_.qHeads) + " query heads, and there is no " +
+         quote(key("attention.key_length")));
   model_.headDim = keyLength.value_or(model_.hidden / model_.qHeads);
   if (valueLength.value_or(model_.headDim) != model_.headDim)
-    fail("keys of " + std::to_string(model_.headDim) + " elements and values of " + std::to_string(*valueLength) +
-         " per head are not supported; both must be equal");
+    fail("keys of " + std::to_string(model_.headDim) + " elements and values of " +
+         std::to_string(*valueLength) + " per head are not supported; both must be equal");
   auto eps = main().number(key("attention.layer_norm_rms_epsilon"));
   if (!eps)
     fail("the key " + quote(key("attention.layer_norm_rms_epsilon")) + " is missing");
@@ -251,8 +272,10 @@ void GgufImporter::readArchitecture() {
 
   int64_t window = main().integer(key("attention.sliding_window")).value_or(0);
   if (window != 0 && model_.family != Family::Llama) {
-    // The key cannot say from which layer on Qwen's window holds, and converters copy one that is switched off.
-    model_.warnings.push_back(path_ + ": " + quote(key("attention.sliding_window")) + " is ignored for " + architecture_);
+    // The key cannot say from which layer on Qwen's window holds, and converters copy one that is switched
+    // off.
+    model_.warnings.push_back(path_ + ": " + quote(key("attention.sliding_window")) + " is ignored for " +
+                              architecture_);
     window = 0;
   }
   if (window < 0 || main().find(key("attention.sliding_window_pattern")))
@@ -296,8 +319,8 @@ void GgufImporter::readRope() {
     type = factor != 0 && factor != 1 ? "linear" : "none";
   if (type == "linear" || type == "yarn") {
     if (!(factor > 0) || !std::isfinite(factor))
-      fail("rope scaling " + quote(type) + " needs a positive " + quote(key("rope.scaling.factor")) + ", found " +
-           std::to_string(factor));
+      fail("rope scaling " + quote(type) + " needs a positive " + quote(key("rope.scaling.factor")) +
+           ", found " + std::to_string(factor));
     scaling.kind = type == "linear" ? RopeScaling::Kind::Linear : RopeScaling::Kind::Yarn;
     scaling.factor = factor;
   } else if (type != "none") {
@@ -312,7 +335,8 @@ void GgufImporter::readRope() {
                             {"rope.scaling.yarn_beta_slow", &scaling.betaSlow}})
       if (double value = main().number(key(name)).value_or(0); value > 0 && std::isfinite(value))
         *to = value;
-    if (double value = main().number(key("rope.scaling.attn_factor")).value_or(0); value > 0 && std::isfinite(value))
+    if (double value = main().number(key("rope.scaling.attn_factor")).value_or(0);
+        value > 0 && std::isfinite(value))
       scaling.attentionFactor = value * (factor <= 1 ? 1.0 : 1.0 + 0.1 * std::log(factor));
   }
   fillRope(rope, scaling);
@@ -326,13 +350,14 @@ void GgufImporter::readRope() {
     fail("tensor \"rope_freqs.weight\" is " + ggufTypeName(tensor.type) + " " + shapeText(tensor.shape) +
          "; F32 [" + std::to_string(rope.rotaryDim / 2) + "] is needed");
   InputFile file(model_.files[static_cast<size_t>(divisors->second.file)].path);
-  const std::string bytes = file.read(tensor.offset, static_cast<uint64_t>(rope.rotaryDim / 2) * sizeof(float));
+  const std::string bytes =
+      file.read(tensor.offset, static_cast<uint64_t>(rope.rotaryDim / 2) * sizeof(float));
   for (size_t i = 0; i < rope.invFreq.size(); ++i) {
     float divisor;
     std::copy_n(bytes.data() + i * sizeof divisor, sizeof divisor, reinterpret_cast<char *>(&divisor));
     if (!(divisor > 0) || !std::isfinite(divisor))
-      fail("tensor \"rope_freqs.weight\" holds " + std::to_string(divisor) + " at place " + std::to_string(i) +
-           "; factors must be positive");
+      fail("tensor \"rope_freqs.weight\" holds " + std::to_string(divisor) + " at place " +
+           std::to_string(i) + "; factors must be positive");
     rope.invFreq[i] /= divisor;
   }
   rope.scaling = "llama3";
@@ -358,8 +383,9 @@ void GgufImporter::readTensors() {
                   "; supported are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K");
     const uint64_t block = dtypeBlockElements(*dtype);
     if (static_cast<uint64_t>(tensor.shape.back()) % block != 0)
-      throw Error(file.path + ": tensor " + quote(name) + " has rows of " + std::to_string(tensor.shape.back()) +
-                  " elements, not a multiple of the " + std::to_string(block) + " of a " + dtypeName(*dtype) + " block");
+      throw Error(file.path + ": tensor " + quote(name) + " has rows of " +
+                  std::to_string(tensor.shape.back()) + " elements, not a multiple of the " +
+                  std::to_string(block) + " of a " + dtypeName(*dtype) + " block");
     TensorRef ref;
     ref.name = expected.name;
     ref.fileTensor = name;
@@ -381,8 +407,8 @@ void GgufImporter::readTensors() {
     for (const auto &[name, where] : found_)
       names.push_back(quote(name));
     std::sort(names.begin(), names.end());
-    model_.warnings.push_back(path_ + ": " + std::to_string(names.size()) + " tensor(s) are not used: " +
-                              listText(names, 3));
+    model_.warnings.push_back(path_ + ": " + std::to_string(names.size()) +
+                              " tensor(s) are not used: " + listText(names, 3));
   }
 }
 
@@ -397,17 +423,19 @@ void GgufImporter::checkLayout() const {
   for (size_t i = 0; i < order.size(); ++i) {
     const TensorRef &tensor = *order[i];
     const FileRef &file = model_.files[static_cast<size_t>(tensor.file)];
-    if (i > 0 && order[i - 1]->file == tensor.file && tensor.offset < order[i - 1]->offset + order[i - 1]->bytes)
-      throw Error(file.path + ": tensors " + quote(order[i - 1]->fileTensor) + " and " + quote(tensor.fileTensor) +
-                  " overlap at byte " + std::to_string(tensor.offset));
+    if (i > 0 && order[i - 1]->file == tensor.file &&
+        tensor.offset < order[i - 1]->offset + order[i - 1]->bytes)
+      throw Error(file.path + ": tensors " + quote(order[i - 1]->fileTensor) + " and " +
+                  quote(tensor.fileTensor) + " overlap at byte " + std::to_string(tensor.offset));
     uint64_t end;
     if (__builtin_add_overflow(tensor.offset, tensor.bytes, &end))
-      throw Error(file.path + ": tensor " + quote(tensor.fileTensor) + " has an offset that overflows 64 bits");
+      throw Error(file.path + ": tensor " + quote(tensor.fileTensor) +
+                  " has an offset that overflows 64 bits");
     const bool lastOfFile = i + 1 == order.size() || order[i + 1]->file != tensor.file;
     if (lastOfFile && end > file.bytes)
-      throw Error(file.path + " is truncated: its header describes " + std::to_string(end) + " bytes, the file has " +
-                  std::to_string(file.bytes) + ", so " + std::to_string(end - file.bytes) +
-                  " bytes are missing; download it again");
+      throw Error(file.path + " is truncated: its header describes " + std::to_string(end) +
+                  " bytes, the file has " + std::to_string(file.bytes) + ", so " +
+                  std::to_string(end - file.bytes) + " bytes are missing; download it again");
   }
 }
 
@@ -428,14 +456,18 @@ void GgufImporter::readText() {
       addEosIds({id}, text);
     else
       model_.warnings.push_back(path_ + ": the end-of-sequence id " + std::to_string(id) +
-                                " lies outside the vocabulary of " + std::to_string(model_.vocab) + " and is ignored");
+                                " lies outside the vocabulary of " + std::to_string(model_.vocab) +
+                                " and is ignored");
   }
   if (text.eosTokenIds.empty())
-    model_.warnings.push_back(path_ + ": no end-of-sequence token is named; generation stops at its limits only");
+    model_.warnings.push_back(path_ +
+                              ": no end-of-sequence token is named; generation stops at its limits only");
 }
 
 } // namespace
 
-ModelSpec importGguf(const std::string &path) { return GgufImporter(path).run(); }
+ModelSpec importGguf(const std::string &path) {
+  return GgufImporter(path).run();
+}
 
 } // namespace llmc

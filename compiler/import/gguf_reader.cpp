@@ -1,5 +1,5 @@
-// The GGUF parser: a buffered cursor that refuses to pass the end of the file, and a walk over key-value pairs
-// and tensor infos.
+// The GGUF parser: a buffered cursor that refuses to pass the end of the file, and a walk over key-value
+// pairs and tensor infos.
 #include "compiler/import/gguf_reader.h"
 
 #include "compiler/import/words.h"
@@ -109,13 +109,20 @@ void readNumber(Cursor &in, uint32_t type, GgufValue &value) {
     value.number = static_cast<double>(number);
   };
   switch (type) {
-  case U8: return integer(in.scalar<uint8_t>("a number"));
-  case I8: return integer(in.scalar<int8_t>("a number"));
-  case U16: return integer(in.scalar<uint16_t>("a number"));
-  case I16: return integer(in.scalar<int16_t>("a number"));
-  case U32: return integer(in.scalar<uint32_t>("a number"));
-  case I32: return integer(in.scalar<int32_t>("a number"));
-  case I64: return integer(in.scalar<int64_t>("a number"));
+  case U8:
+    return integer(in.scalar<uint8_t>("a number"));
+  case I8:
+    return integer(in.scalar<int8_t>("a number"));
+  case U16:
+    return integer(in.scalar<uint16_t>("a number"));
+  case I16:
+    return integer(in.scalar<int16_t>("a number"));
+  case U32:
+    return integer(in.scalar<uint32_t>("a number"));
+  case I32:
+    return integer(in.scalar<int32_t>("a number"));
+  case I64:
+    return integer(in.scalar<int64_t>("a number"));
   case U64: {
     uint64_t number = in.scalar<uint64_t>("a number");
     if (number <= static_cast<uint64_t>(INT64_MAX))
@@ -137,7 +144,8 @@ void readNumber(Cursor &in, uint32_t type, GgufValue &value) {
     value.kind = GgufValue::Kind::Bool;
     return;
   }
-  default: in.fail("value type " + std::to_string(type) + " does not exist");
+  default:
+    in.fail("value type " + std::to_string(type) + " does not exist");
   }
 }
 
@@ -177,8 +185,8 @@ void readArray(Cursor &in, const std::string &key, GgufValue &value) {
   arrayHead(in, type, count);
   const bool ofTokenizer = key.compare(0, 10, "tokenizer.") == 0;
   if (ofTokenizer && count > kMaxKeptItems)
-    in.fail(quote(key) + " has " + std::to_string(count) + " items; at most " + std::to_string(kMaxKeptItems) +
-            " are read");
+    in.fail(quote(key) + " has " + std::to_string(count) + " items; at most " +
+            std::to_string(kMaxKeptItems) + " are read");
   if (type == Array || (!ofTokenizer && count > kMaxOtherItems))
     return skipArray(in, type, count, 1);
   if (type == String) {
@@ -209,8 +217,11 @@ void readMetadata(Cursor &in, uint64_t count, GgufHeader &header) {
       value.kind = GgufValue::Kind::String;
       value.text = in.string(kMaxText, "a string");
       break;
-    case Array: readArray(in, key, value); break;
-    default: readNumber(in, type, value);
+    case Array:
+      readArray(in, key, value);
+      break;
+    default:
+      readNumber(in, type, value);
     }
     if (!header.metadata.emplace(key, std::move(value)).second)
       in.fail("the key " + quote(key) + " stands twice");
@@ -226,7 +237,8 @@ void readTensors(Cursor &in, uint64_t count, GgufHeader &header) {
       in.fail("tensor " + quote(tensor.name) + " stands twice");
     uint32_t rank = in.scalar<uint32_t>("a tensor's rank");
     if (rank < 1 || rank > 4)
-      in.fail("tensor " + quote(tensor.name) + " has " + std::to_string(rank) + " dimensions; 1 to 4 are allowed");
+      in.fail("tensor " + quote(tensor.name) + " has " + std::to_string(rank) +
+              " dimensions; 1 to 4 are allowed");
     for (uint32_t d = 0; d < rank; ++d) {
       uint64_t dim = in.scalar<uint64_t>("a dimension");
       if (dim < 1 || dim > static_cast<uint64_t>(INT64_MAX))
@@ -267,10 +279,11 @@ GgufHeader parseGguf(const GgufSource &source, const std::string &name) {
   checkVersion(in, header);
   const uint64_t tensorCount = in.scalar<uint64_t>("the tensor count");
   const uint64_t keyCount = in.scalar<uint64_t>("the key count");
-  // Smallest pair: key length, type, one byte. Smallest tensor: name length, rank, one dimension, type, offset.
+  // Smallest pair: key length, type, one byte. Smallest tensor: name length, rank, one dimension, type,
+  // offset.
   if (keyCount > in.remaining() / 13 || tensorCount > in.remaining() / 32)
-    in.fail(std::to_string(keyCount) + " keys and " + std::to_string(tensorCount) + " tensors cannot fit in the " +
-            std::to_string(in.remaining()) + " bytes that are left");
+    in.fail(std::to_string(keyCount) + " keys and " + std::to_string(tensorCount) +
+            " tensors cannot fit in the " + std::to_string(in.remaining()) + " bytes that are left");
   readMetadata(in, keyCount, header);
   readTensors(in, tensorCount, header);
   header.headerBytes = in.position();
@@ -283,8 +296,9 @@ GgufHeader parseGguf(const GgufSource &source, const std::string &name) {
   header.dataStart = (header.headerBytes + unit - 1) / unit * unit;
   for (GgufTensor &tensor : header.tensors) {
     if (tensor.offset % unit != 0)
-      throw Error(name + ": tensor " + quote(tensor.name) + " lies at offset " + std::to_string(tensor.offset) +
-                  ", not a multiple of the alignment " + std::to_string(alignment));
+      throw Error(name + ": tensor " + quote(tensor.name) + " lies at offset " +
+                  std::to_string(tensor.offset) + ", not a multiple of the alignment " +
+                  std::to_string(alignment));
     if (__builtin_add_overflow(tensor.offset, header.dataStart, &tensor.offset))
       throw Error(name + ": tensor " + quote(tensor.name) + " has an offset that overflows 64 bits");
   }
@@ -294,11 +308,12 @@ GgufHeader parseGguf(const GgufSource &source, const std::string &name) {
 std::string ggufTypeName(uint32_t type) {
   // Numbers that ggml has given out and not taken back.
   static const std::map<uint32_t, const char *> names = {
-      {0, "F32"},      {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},   {6, "Q5_0"},    {7, "Q5_1"},     {8, "Q8_0"},
-      {9, "Q8_1"},     {10, "Q2_K"},   {11, "Q3_K"},    {12, "Q4_K"},  {13, "Q5_K"},   {14, "Q6_K"},    {15, "Q8_K"},
-      {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"},   {22, "IQ2_S"},
-      {23, "IQ4_XS"},  {24, "I8"},     {25, "I16"},     {26, "I32"},   {27, "I64"},    {28, "F64"},     {29, "IQ1_M"},
-      {30, "BF16"},    {34, "TQ1_0"},  {35, "TQ2_0"},   {39, "MXFP4"}, {40, "NVFP4"},  {41, "Q1_0"},
+      {0, "F32"},     {1, "F16"},    {2, "Q4_0"},     {3, "Q4_1"},    {6, "Q5_0"},     {7, "Q5_1"},
+      {8, "Q8_0"},    {9, "Q8_1"},   {10, "Q2_K"},    {11, "Q3_K"},   {12, "Q4_K"},    {13, "Q5_K"},
+      {14, "Q6_K"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},
+      {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"}, {24, "I8"},      {25, "I16"},
+      {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},  {30, "BF16"},    {34, "TQ1_0"},
+      {35, "TQ2_0"},  {39, "MXFP4"}, {40, "NVFP4"},   {41, "Q1_0"},
   };
   auto at = names.find(type);
   return at == names.end() ? "type " + std::to_string(type) : at->second;

@@ -33,7 +33,8 @@ std::string tokenizerJson(const GgufHeader &header, const std::vector<std::strin
     gguf.merges = merges->strings;
   auto id = [&](const char *key) -> std::optional<int32_t> {
     auto value = header.integer(key);
-    return value && *value >= 0 && *value <= INT32_MAX ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
+    return value && *value >= 0 && *value <= INT32_MAX ? std::optional(static_cast<int32_t>(*value))
+                                                       : std::nullopt;
   };
   gguf.bos_id = id("tokenizer.ggml.bos_token_id");
   gguf.eos_id = id("tokenizer.ggml.eos_token_id");
@@ -72,7 +73,8 @@ GgufTokenizerText readGgufTokenizer(const GgufHeader &header, std::vector<std::s
     out.padTokenId = static_cast<int32_t>(*pad);
   out.bosToken = tokenOf(bos);
   out.eosToken = tokenOf(id("tokenizer.ggml.eos_token_id"));
-  for (const char *key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+  for (const char *key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     if (auto number = id(key))
       out.endIds.push_back(*number);
 
@@ -87,7 +89,8 @@ GgufTokenizerText readGgufTokenizer(const GgufHeader &header, std::vector<std::s
     out.tokens = tokens->size();
     out.json = tokenizerJson(header, *tokens);
   } else {
-    warnings.push_back(header.name + ": no tokenizer in the file; the server will accept and return token ids only");
+    warnings.push_back(header.name +
+                       ": no tokenizer in the file; the server will accept and return token ids only");
   }
   return out;
 }

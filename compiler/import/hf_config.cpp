@@ -70,11 +70,12 @@ std::string activation(const Json &text) {
     return "gelu";
   if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast")
     return "gelu_tanh";
-  value->fail("activation " + quote(name) + " is not supported; supported are silu, gelu and gelu_pytorch_tanh");
+  value->fail("activation " + quote(name) +
+              " is not supported; supported are silu, gelu and gelu_pytorch_tanh");
 }
 
-// Windows per layer. Qwen: only with use_sliding_window, from layer max_window_layers on, or as layer_types says.
-// Mistral: every layer; transformers takes 4096 when the key is absent and none when it is null.
+// Windows per layer. Qwen: only with use_sliding_window, from layer max_window_layers on, or as layer_types
+// says. Mistral: every layer; transformers takes 4096 when the key is absent and none when it is null.
 std::vector<AttentionSpec> attentionLayers(const Json &text, ModelSpec &model) {
   std::vector<AttentionSpec> layers(static_cast<size_t>(model.layers));
   int64_t window = 0;
@@ -85,8 +86,9 @@ std::vector<AttentionSpec> attentionLayers(const Json &text, ModelSpec &model) {
       stated->fail("a sliding window must have at least 1 token, found " + stated->text());
   } else if (!stated && model.family == Family::Mistral) {
     window = 4096;
-    model.warnings.push_back(text.where() + ": no sliding_window; taking 4096, as transformers does for mistral "
-                                            "(write null for full attention)");
+    model.warnings.push_back(text.where() +
+                             ": no sliding_window; taking 4096, as transformers does for mistral "
+                             "(write null for full attention)");
   }
   const bool qwen = model.family == Family::Qwen2 || model.family == Family::Qwen3;
   if (model.family == Family::Llama && window > 0) {
@@ -104,8 +106,8 @@ std::vector<AttentionSpec> attentionLayers(const Json &text, ModelSpec &model) {
     return layers;
   types->expectArray();
   if (types->size() != layers.size())
-    types->fail("layer_types has " + std::to_string(types->size()) + " entries for " + std::to_string(layers.size()) +
-                " layers");
+    types->fail("layer_types has " + std::to_string(types->size()) + " entries for " +
+                std::to_string(layers.size()) + " layers");
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string &type = types->at(i).asString();
     if (type == "full_attention")
@@ -113,7 +115,8 @@ std::vector<AttentionSpec> attentionLayers(const Json &text, ModelSpec &model) {
     else if (type == "sliding_attention")
       layers[i].window = window;
     else
-      types->at(i).fail("unsupported: " + quote(type) + "; supported layer types are full_attention and "
+      types->at(i).fail("unsupported: " + quote(type) +
+                        "; supported layer types are full_attention and "
                         "sliding_attention");
   }
   return layers;
@@ -129,20 +132,23 @@ RopeScaling readScaling(const Json &spec, const Json &text, ModelSpec &model) {
   const bool mrope = type == "mrope" || spec.has("mrope_section");
   if (mrope) {
     // Three position axes that are equal for text, so text alone gets the plain rotation.
-    model.warnings.push_back(spec.where() + ": mrope_section is ignored: for text all position axes are equal");
+    model.warnings.push_back(spec.where() +
+                             ": mrope_section is ignored: for text all position axes are equal");
     if (type == "mrope")
       type = "default";
   }
   std::optional<double> factor = positiveIf(spec, "factor");
   if (type.empty()) {
     if (factor && *factor != 1)
-      spec.fail("a factor of " + spec.get("factor")->text() + " but no rope_type; add \"rope_type\": \"linear\", "
+      spec.fail("a factor of " + spec.get("factor")->text() +
+                " but no rope_type; add \"rope_type\": \"linear\", "
                 "\"llama3\" or \"yarn\"");
     type = "default";
   }
   if (type == "default") {
     if (factor && *factor != 1)
-      model.warnings.push_back(spec.where() + ": rope_type \"default\" ignores factor " + spec.get("factor")->text());
+      model.warnings.push_back(spec.where() + ": rope_type \"default\" ignores factor " +
+                               spec.get("factor")->text());
     return out;
   }
   if (type == "linear")
@@ -161,7 +167,8 @@ RopeScaling readScaling(const Json &spec, const Json &text, ModelSpec &model) {
 
   // Outside of rope_scaling this key wins, as in transformers; inside is the usual place.
   for (const Json *place : {&text, &spec})
-    if (auto original = place->get("original_max_position_embeddings"); original && out.originalMaxPositions == 0)
+    if (auto original = place->get("original_max_position_embeddings");
+        original && out.originalMaxPositions == 0)
       out.originalMaxPositions = positive(*original);
   const bool statesOriginal = out.originalMaxPositions != 0;
   if (!statesOriginal)
@@ -175,15 +182,16 @@ RopeScaling readScaling(const Json &spec, const Json &text, ModelSpec &model) {
     model.warnings.push_back(spec.where() + ": a rope factor below 1: " + std::to_string(out.factor));
 
   if (out.kind == Kind::Llama3) {
-    for (auto [key, to] : {std::pair{"low_freq_factor", &out.lowFreqFactor}, {"high_freq_factor", &out.highFreqFactor}}) {
+    for (auto [key, to] :
+         {std::pair{"low_freq_factor", &out.lowFreqFactor}, {"high_freq_factor", &out.highFreqFactor}}) {
       auto value = positiveIf(spec, key);
       if (!value)
         spec.fail(std::string("rope scaling \"llama3\" needs \"") + key + "\"");
       *to = *value;
     }
     if (out.highFreqFactor <= out.lowFreqFactor)
-      spec.fail("high_freq_factor " + spec.get("high_freq_factor")->text() + " must be above low_freq_factor " +
-                spec.get("low_freq_factor")->text());
+      spec.fail("high_freq_factor " + spec.get("high_freq_factor")->text() +
+                " must be above low_freq_factor " + spec.get("low_freq_factor")->text());
   }
   if (out.kind == Kind::Yarn) {
     out.betaFast = positiveIf(spec, "beta_fast").value_or(32);
@@ -236,9 +244,9 @@ void readRope(const Json &text, ModelSpec &model) {
   fillRope(model.rope, scaling);
   // Qwen2.5's cards add yarn to a config whose max_position_embeddings stays at the trained length.
   if (scaling.kind == RopeScaling::Kind::Yarn)
-    model.maxPositions = std::max(
-        model.maxPositions,
-        static_cast<int64_t>(std::min(scaling.originalMaxPositions * scaling.factor, static_cast<double>(1 << 30))));
+    model.maxPositions = std::max(model.maxPositions,
+                                  static_cast<int64_t>(std::min(scaling.originalMaxPositions * scaling.factor,
+                                                                static_cast<double>(1 << 30))));
 }
 
 std::optional<DType> declaredDtype(const Json &text, const Json &root) {
@@ -280,10 +288,14 @@ bool readHfConfig(const Json &root, ModelSpec &model) {
 
   // Defaults of the configuration classes: absent and null differ.
   auto kvHeads = text.find("num_key_value_heads");
-  const int64_t absentKvHeads = model.family == Family::Llama ? model.qHeads : model.family == Family::Mistral ? 8 : 32;
+  const int64_t absentKvHeads = model.family == Family::Llama     ? model.qHeads
+                                : model.family == Family::Mistral ? 8
+                                                                  : 32;
   model.kvHeads = !kvHeads ? absentKvHeads : kvHeads->isNull() ? model.qHeads : kvHeads->asInt();
   model.headDim = headDimension(text, model);
-  const int64_t absentPositions = model.family == Family::Llama ? 2048 : model.family == Family::Mistral ? 131072 : 32768;
+  const int64_t absentPositions = model.family == Family::Llama     ? 2048
+                                  : model.family == Family::Mistral ? 131072
+                                                                    : 32768;
   model.maxPositions = intOr(text, "max_position_embeddings", absentPositions);
   auto eps = text.get("rms_norm_eps");
   model.rmsEps = eps ? positive(*eps) : 1e-6;
@@ -303,7 +315,8 @@ bool readHfConfig(const Json &root, ModelSpec &model) {
 
   for (const Json *place : {&text, &root}) {
     addEosIds(tokenIds(*place, "eos_token_id"), model.text);
-    for (auto [key, to] : {std::pair{"bos_token_id", &model.text.bosTokenId}, {"pad_token_id", &model.text.padTokenId}})
+    for (auto [key, to] :
+         {std::pair{"bos_token_id", &model.text.bosTokenId}, {"pad_token_id", &model.text.padTokenId}})
       if (std::vector<int64_t> ids = tokenIds(*place, key); !ids.empty() && !*to)
         *to = static_cast<int32_t>(ids.front());
   }

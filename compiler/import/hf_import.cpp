@@ -11,7 +11,8 @@
 
 namespace llmc {
 
-// The folder's name; inside a hub cache (models--ORG--NAME/snapshots/HASH) the repository's instead of the hash.
+// The folder's name; inside a hub cache (models--ORG--NAME/snapshots/HASH) the repository's instead of the
+// hash.
 static std::string modelName(const std::string &folder) {
   namespace fs = std::filesystem;
   const fs::path path(folder);
@@ -28,8 +29,9 @@ ModelSpec importHfFolder(const std::string &folder, LoadFormat format) {
   const std::string path = folder + "/config.json";
   if (!fileExists(path))
     throw Error(folder + " holds no config.json" +
-                (format == LoadFormat::Dummy ? ", which --load-format dummy needs"
-                                             : " and no .gguf file; name a model folder or file with --model"));
+                (format == LoadFormat::Dummy
+                     ? ", which --load-format dummy needs"
+                     : " and no .gguf file; name a model folder or file with --model"));
   JsonLimits limits;
   limits.bytes = 4u << 20;
   const std::string text = readTextFile(path, limits.bytes);
@@ -53,7 +55,8 @@ ModelSpec importHfFolder(const std::string &folder, LoadFormat format) {
     bool outside = id >= model.vocab;
     if (outside)
       model.warnings.push_back(folder + ": the end-of-sequence id " + std::to_string(id) +
-                               " lies outside the vocabulary of " + std::to_string(model.vocab) + " and is ignored");
+                               " lies outside the vocabulary of " + std::to_string(model.vocab) +
+                               " and is ignored");
     return outside;
   });
   return model;

@@ -22,8 +22,8 @@ bool readHfConfig(const Json &root, ModelSpec &model);
 
 // hf_weights.cpp -------------------------------------------------------------------------------------------
 
-// Reads the headers of the folder's safetensors files and fills model.files and model.tensors; storedDtype too
-// when the config named none.
+// Reads the headers of the folder's safetensors files and fills model.files and model.tensors; storedDtype
+// too when the config named none.
 void readHfWeights(const std::string &folder, bool dtypeDeclared, ModelSpec &model);
 // The tensors of --load-format dummy.
 void dummyWeights(ModelSpec &model);
@@ -32,8 +32,8 @@ bool hasSafetensors(const std::string &folder);
 
 // hf_text.cpp ----------------------------------------------------------------------------------------------
 
-// generation_config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja, special_tokens_map.json,
-// each optional.
+// generation_config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja,
+// special_tokens_map.json, each optional.
 void readHfText(const std::string &folder, ModelSpec &model);
 
 // Adds ids that are not there yet, keeping the order.

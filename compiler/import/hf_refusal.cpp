@@ -118,7 +118,9 @@ bool hasLayerType(const Json &config, const char *type) {
 // What the keys of a config say about features that no supported family has; "" when nothing.
 std::string blockingFeature(const Json &config, const std::string &type) {
   if (std::string experts = numberAbove(
-          config, {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"}, 1);
+          config,
+          {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"},
+          1);
       !experts.empty())
     return "mixture of experts (" + type + ": " + experts + ")";
   if (std::string latent = numberAbove(config, {"kv_lora_rank", "q_lora_rank"}, 0); !latent.empty())
@@ -127,9 +129,11 @@ std::string blockingFeature(const Json &config, const std::string &type) {
     return "linear_attention";
   if (hasLayerType(config, "chunked_attention"))
     return "chunked_attention";
-  if (std::string cap = numberAbove(config, {"attn_logit_softcapping", "final_logit_softcapping"}, 0); !cap.empty())
+  if (std::string cap = numberAbove(config, {"attn_logit_softcapping", "final_logit_softcapping"}, 0);
+      !cap.empty())
     return "logit softcaps (" + type + ": " + cap + ")";
-  if (std::string state = numberAbove(config, {"mamba_d_state", "state_size", "ssm_state_size"}, 0); !state.empty())
+  if (std::string state = numberAbove(config, {"mamba_d_state", "state_size", "ssm_state_size"}, 0);
+      !state.empty())
     return "state-space layers (" + type + ": " + state + ")";
   if (auto encoder = config.get("is_encoder_decoder"); encoder && encoder->isBool() && encoder->asBool())
     return "an encoder with a decoder";
@@ -193,7 +197,8 @@ std::string modelType(const Json &config) {
   for (const auto &[known, type] : classes)
     if (name == known)
       return type;
-  config.fail("no model_type" + (name.empty() ? std::string() : " and an unknown architecture " + quote(name)) +
+  config.fail("no model_type" +
+              (name.empty() ? std::string() : " and an unknown architecture " + quote(name)) +
               "; add one of " + listText(kSupported));
 }
 
@@ -208,8 +213,10 @@ bool isSupported(const std::string &type) {
 
 Family familyOf(const Json &text) {
   std::string type = modelType(text);
-  return type == "llama" ? Family::Llama : type == "mistral" ? Family::Mistral : type == "qwen2" ? Family::Qwen2
-                                                                                                : Family::Qwen3;
+  return type == "llama"     ? Family::Llama
+         : type == "mistral" ? Family::Mistral
+         : type == "qwen2"   ? Family::Qwen2
+                             : Family::Qwen3;
 }
 
 Json textConfig(const Json &root) {
@@ -221,7 +228,8 @@ Json textConfig(const Json &root) {
   if (!isSupported(type))
     refuse(text, type);
   if (std::string feature = blockingFeature(text, type); !feature.empty())
-    text.fail("not supported: " + feature + "; model_type " + quote(type) + " is built as a dense decoder here");
+    text.fail("not supported: " + feature + "; model_type " + quote(type) +
+              " is built as a dense decoder here");
   refuseQuantisation(root);
   if (text.path() != root.path())
     refuseQuantisation(text);

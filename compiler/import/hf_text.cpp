@@ -123,7 +123,8 @@ std::unique_ptr<JsonFile> openJson(const std::string &folder, const char *name) 
 void readGeneration(const Json &config, ModelSpec &model) {
   config.expectObject();
   addEosIds(tokenIds(config, "eos_token_id"), model.text);
-  for (auto [key, to] : {std::pair{"bos_token_id", &model.text.bosTokenId}, {"pad_token_id", &model.text.padTokenId}})
+  for (auto [key, to] :
+       {std::pair{"bos_token_id", &model.text.bosTokenId}, {"pad_token_id", &model.text.padTokenId}})
     if (std::vector<int64_t> ids = tokenIds(config, key); !ids.empty() && !*to)
       *to = static_cast<int32_t>(ids.front());
   GenerationDefaults &defaults = model.text.generation;
@@ -200,11 +201,11 @@ void readHfText(const std::string &folder, ModelSpec &model) {
   const std::string path = folder + "/tokenizer.json";
   if (!fileExists(path)) {
     bool sentencePiece = fileExists(folder + "/tokenizer.model");
-    model.warnings.push_back(
-        folder + ": no tokenizer.json" +
-        (sentencePiece ? " (there is a tokenizer.model: convert it with transformers' AutoTokenizer and save_pretrained)"
-                       : "") +
-        "; the server will accept and return token ids only");
+    model.warnings.push_back(folder + ": no tokenizer.json" +
+                             (sentencePiece ? " (there is a tokenizer.model: convert it with transformers' "
+                                              "AutoTokenizer and save_pretrained)"
+                                            : "") +
+                             "; the server will accept and return token ids only");
     return;
   }
   model.text.tokenizerJson = readTextFile(path, kMaxTokenizerBytes);
@@ -213,16 +214,19 @@ void readHfText(const std::string &folder, ModelSpec &model) {
     if (std::optional<int64_t> id = index.idOf(model.text.eosToken); id && *id >= 0 && *id <= INT32_MAX)
       addEosIds({*id}, model.text);
     else
-      model.warnings.push_back(path + ": the eos_token " + quote(model.text.eosToken) + " is not in the vocabulary");
+      model.warnings.push_back(path + ": the eos_token " + quote(model.text.eosToken) +
+                               " is not in the vocabulary");
   }
   if (!model.text.bosToken.empty() && !model.text.bosTokenId)
     if (std::optional<int64_t> id = index.idOf(model.text.bosToken); id && *id >= 0 && *id <= INT32_MAX)
       model.text.bosTokenId = static_cast<int32_t>(*id);
   if (int64_t largest = index.largestId(); largest >= model.vocab)
     model.warnings.push_back(path + ": ids up to " + std::to_string(largest) + ", the embedding has " +
-                             std::to_string(model.vocab) + " rows; text with the tokens above cannot be served");
+                             std::to_string(model.vocab) +
+                             " rows; text with the tokens above cannot be served");
   if (model.text.eosTokenIds.empty())
-    model.warnings.push_back(folder + ": no end-of-sequence token is named anywhere; generation stops at its limits only");
+    model.warnings.push_back(
+        folder + ": no end-of-sequence token is named anywhere; generation stops at its limits only");
 }
 
 } // namespace llmc

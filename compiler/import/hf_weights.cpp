@@ -27,7 +27,8 @@ using FoundMap = std::unordered_map<std::string, Found>; // by canonical name
 
 // Wrappers around a text model prefix its tensors: language_model.model.…, model.language_model.…
 std::string canonicalName(const std::string &name) {
-  for (auto [prefix, replacement] : {std::pair{"model.language_model.", "model."}, {"language_model.", ""},
+  for (auto [prefix, replacement] : {std::pair{"model.language_model.", "model."},
+                                     {"language_model.", ""},
                                      {"model.text_model.", "model."}})
     if (name.compare(0, std::string_view(prefix).size(), prefix) == 0)
       return replacement + name.substr(std::string_view(prefix).size());
@@ -38,8 +39,8 @@ std::vector<std::string> filesEndingIn(const std::string &folder, std::string_vi
   std::vector<std::string> out;
   for (const auto &entry : fs::directory_iterator(folder)) {
     std::string name = entry.path().filename().string();
-    if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0 &&
-        entry.is_regular_file())
+    if (name.size() > suffix.size() &&
+        name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0 && entry.is_regular_file())
       out.push_back(name);
   }
   std::sort(out.begin(), out.end());
@@ -54,7 +55,7 @@ std::vector<std::string> looseFiles(const std::string &folder) {
 }
 
 struct Index {
-  std::vector<std::string> shards;                     // sorted
+  std::vector<std::string> shards;                      // sorted
   std::unordered_map<std::string, std::string> shardOf; // tensor in the file's spelling -> shard
 };
 
@@ -99,8 +100,9 @@ Index readIndex(const std::string &folder) {
                     "); these are not read because unpickling runs code: convert them with transformers' "
                     "save_pretrained(safe_serialization=True), or download the .safetensors files");
   if (std::vector<std::string> all = filesEndingIn(folder, ".safetensors"); !all.empty())
-    throw Error(folder + " holds " + quote(all.front()) +
-                " in Mistral's own layout only; download the model-*.safetensors files of the HuggingFace layout");
+    throw Error(
+        folder + " holds " + quote(all.front()) +
+        " in Mistral's own layout only; download the model-*.safetensors files of the HuggingFace layout");
   throw Error(folder + " holds no model.safetensors, no " + kIndexName + " and no .gguf file" + remedy);
 }
 
@@ -131,8 +133,9 @@ FoundMap readHeaders(const std::string &folder, ModelSpec &model) {
       std::string canonical = canonicalName(entry.name);
       auto [at, added] = found.try_emplace(canonical, Found{number, entry});
       if (!added)
-        throw Error("tensor " + quote(entry.name) + " is in both " + baseName(model.files[at->second.file].path) +
-                    " (as " + quote(at->second.entry.name) + ") and " + name + "; remove one of the files");
+        throw Error("tensor " + quote(entry.name) + " is in both " +
+                    baseName(model.files[at->second.file].path) + " (as " + quote(at->second.entry.name) +
+                    ") and " + name + "; remove one of the files");
     }
   }
   if (index)
@@ -152,7 +155,8 @@ DType storedType(const SafetensorsEntry &entry, const std::string &file) {
     return DType::F32;
   throw Error(file + ": tensor " + quote(entry.name) + " has dtype " + quote(entry.dtype) +
               "; supported are BF16, F16 and F32" +
-              (entry.dtype.compare(0, 2, "F8") == 0 || entry.dtype == "I32" || entry.dtype == "U8" || entry.dtype == "I8"
+              (entry.dtype.compare(0, 2, "F8") == 0 || entry.dtype == "I32" || entry.dtype == "U8" ||
+                       entry.dtype == "I8"
                    ? " (is the checkpoint quantised? take the unquantised one, or a GGUF file)"
                    : ""));
 }
@@ -179,8 +183,8 @@ void warnUnused(const FoundMap &found, ModelSpec &model) {
   for (const std::string &name : names)
     if (shown.size() < 3)
       shown.push_back(quote(name));
-  model.warnings.push_back(std::to_string(names.size()) + " tensor(s) of the files are not used: " + listText(shown) +
-                           (names.size() > 3 ? ", ..." : ""));
+  model.warnings.push_back(std::to_string(names.size()) + " tensor(s) of the files are not used: " +
+                           listText(shown) + (names.size() > 3 ? ", ..." : ""));
 }
 
 } // namespace
@@ -226,8 +230,8 @@ void readHfWeights(const std::string &folder, bool dtypeDeclared, ModelSpec &mod
   if (!dtypeDeclared)
     model.storedDtype = dominant->first;
   else if (model.storedDtype != dominant->first)
-    model.warnings.push_back(folder + ": config.json says " + dtypeName(model.storedDtype) + ", most weights are " +
-                             dtypeName(dominant->first));
+    model.warnings.push_back(folder + ": config.json says " + dtypeName(model.storedDtype) +
+                             ", most weights are " + dtypeName(dominant->first));
 }
 
 void dummyWeights(ModelSpec &model) {

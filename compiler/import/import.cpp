@@ -15,10 +15,12 @@ namespace {
 namespace fs = std::filesystem;
 
 bool endsIn(const std::string &text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return text.size() >= suffix.size() &&
+         text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
-// The .gguf files of a folder that may be models: the later parts of a split file and image projectors are not.
+// The .gguf files of a folder that may be models: the later parts of a split file and image projectors are
+// not.
 std::vector<std::string> ggufModels(const std::string &folder) {
   std::vector<std::string> out;
   for (const auto &entry : fs::directory_iterator(folder)) {

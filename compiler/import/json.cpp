@@ -110,13 +110,20 @@ private:
 
 const char *kindName(Kind kind) {
   switch (kind) {
-  case Kind::Null: return "null";
-  case Kind::Bool: return "a boolean";
-  case Kind::Int: return "an integer";
-  case Kind::Float: return "a number";
-  case Kind::String: return "a string";
-  case Kind::Array: return "a list";
-  case Kind::Object: return "an object";
+  case Kind::Null:
+    return "null";
+  case Kind::Bool:
+    return "a boolean";
+  case Kind::Int:
+    return "an integer";
+  case Kind::Float:
+    return "a number";
+  case Kind::String:
+    return "a string";
+  case Kind::Array:
+    return "a list";
+  case Kind::Object:
+    return "an object";
   }
   return "?";
 }
@@ -138,17 +145,26 @@ std::string Json::where() const {
   return file_->name() + ":" + std::to_string(node_->line) + ": " + (path_.empty() ? "/" : path_);
 }
 
-void Json::fail(const std::string &message) const { throw Error(where() + ": " + message); }
+void Json::fail(const std::string &message) const {
+  throw Error(where() + ": " + message);
+}
 
 std::string Json::text() const {
   switch (kind()) {
-  case Kind::Null: return "null";
-  case Kind::Bool: return node_->boolean ? "true" : "false";
-  case Kind::Int: return std::to_string(node_->integer);
-  case Kind::Float: return node_->text.empty() ? std::to_string(node_->number) : node_->text;
-  case Kind::String: return quote(node_->text);
-  case Kind::Array: return std::string("[").append(std::to_string(size())).append(" items]");
-  case Kind::Object: return std::string("{").append(std::to_string(size())).append(" members}");
+  case Kind::Null:
+    return "null";
+  case Kind::Bool:
+    return node_->boolean ? "true" : "false";
+  case Kind::Int:
+    return std::to_string(node_->integer);
+  case Kind::Float:
+    return node_->text.empty() ? std::to_string(node_->number) : node_->text;
+  case Kind::String:
+    return quote(node_->text);
+  case Kind::Array:
+    return std::string("[").append(std::to_string(size())).append(" items]");
+  case Kind::Object:
+    return std::string("{").append(std::to_string(size())).append(" members}");
   }
   return "?";
 }

@@ -16,11 +16,11 @@ struct JsonNode {
   enum class Kind : uint8_t { Null, Bool, Int, Float, String, Array, Object };
   Kind kind = Kind::Null;
   bool boolean = false;
-  uint32_t line = 0;     // 1-based, of the value's first character or of its key
+  uint32_t line = 0; // 1-based, of the value's first character or of its key
   int64_t integer = 0;
-  double number = 0;     // also set for Int
-  std::string text;      // String; for a number the spelling in the file
-  std::string key;       // name in the enclosing object
+  double number = 0;           // also set for Int
+  std::string text;            // String; for a number the spelling in the file
+  std::string key;             // name in the enclosing object
   std::vector<JsonNode> items; // array elements or object members in file order
 };
 

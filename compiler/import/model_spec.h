@@ -20,22 +20,22 @@ enum class RopeStyle { NeoX, Interleaved };
 
 struct RopeSpec {
   RopeStyle style = RopeStyle::NeoX;
-  int64_t rotaryDim = 0;              // elements of a head that are rotated
+  int64_t rotaryDim = 0; // elements of a head that are rotated
   double theta = 10000.0;
-  std::vector<float> invFreq;         // [rotaryDim/2], all scalings (linear, llama3, yarn, …) applied
-  double attentionFactor = 1.0;       // multiplies cos and sin (yarn's mscale)
-  std::string scaling = "default";    // for reports: default | linear | llama3 | yarn
+  std::vector<float> invFreq;      // [rotaryDim/2], all scalings (linear, llama3, yarn, …) applied
+  double attentionFactor = 1.0;    // multiplies cos and sin (yarn's mscale)
+  std::string scaling = "default"; // for reports: default | linear | llama3 | yarn
 };
 
-// One layer's attention. A window of 0 means full causal attention; a window W lets a token see itself and the
-// W - 1 tokens before it.
+// One layer's attention. A window of 0 means full causal attention; a window W lets a token see itself and
+// the W - 1 tokens before it.
 struct AttentionSpec {
   int64_t window = 0;
 };
 
 struct FileRef {
-  std::string path;       // as the plan stores it: absolute, or relative to the plan's folder
-  uint64_t bytes = 0;     // size of the file
+  std::string path;         // as the plan stores it: absolute, or relative to the plan's folder
+  uint64_t bytes = 0;       // size of the file
   uint64_t headerHash = 0;  // XXH64 of the header that the importer read …
   uint64_t headerBytes = 0; // … which is the first headerBytes bytes of the file
 };
@@ -46,7 +46,7 @@ struct TensorRef {
   std::string name;       // canonical name (HuggingFace's), the same for both formats
   std::string fileTensor; // the name inside the file
   int32_t file = -1;
-  uint64_t offset = 0;    // absolute byte offset in the file
+  uint64_t offset = 0; // absolute byte offset in the file
   uint64_t bytes = 0;
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
@@ -59,8 +59,8 @@ struct GenerationDefaults {
 };
 
 struct TextAssets {
-  std::string tokenizerJson;  // HuggingFace tokenizer.json; synthesised for GGUF. Empty: no tokenizer
-  std::string chatTemplate;   // Jinja source; empty: none
+  std::string tokenizerJson; // HuggingFace tokenizer.json; synthesised for GGUF. Empty: no tokenizer
+  std::string chatTemplate;  // Jinja source; empty: none
   std::string bosToken, eosToken;
   std::vector<int32_t> eosTokenIds; // union over config, generation_config and tokenizer
   std::optional<int32_t> bosTokenId, padTokenId;
@@ -68,11 +68,11 @@ struct TextAssets {
 };
 
 struct ModelSpec {
-  std::string name;         // folder or general.name
-  std::string source;       // "hf" | "gguf" | "dummy"
-  std::string configHash;   // hex XXH64 over the config bytes
+  std::string name;       // folder or general.name
+  std::string source;     // "hf" | "gguf" | "dummy"
+  std::string configHash; // hex XXH64 over the config bytes
   Family family = Family::Llama;
-  std::string modelType;    // as the config spells it
+  std::string modelType; // as the config spells it
   int64_t hidden = 0, layers = 0, qHeads = 0, kvHeads = 0, headDim = 0, ffn = 0, vocab = 0;
   int64_t maxPositions = 0; // max_position_embeddings / context_length
   double rmsEps = 1e-6;
@@ -84,7 +84,7 @@ struct ModelSpec {
   std::vector<AttentionSpec> attention; // [layers]
   DType storedDtype = DType::BF16;      // the checkpoint's own (torch_dtype / dominant GGUF type)
   std::vector<FileRef> files;
-  std::vector<TensorRef> tensors;       // canonical names, see below
+  std::vector<TensorRef> tensors; // canonical names, see below
   TextAssets text;
   std::vector<std::string> warnings;
 };

@@ -12,12 +12,15 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 
 // number / tensor, as torch does it.
-float numberOver(double number, float tensor) { return (1.0f / tensor) * static_cast<float>(number); }
+float numberOver(double number, float tensor) {
+  return (1.0f / tensor) * static_cast<float>(number);
+}
 
 // theta^(2i/dim)
 float positionPeriod(double theta, int64_t i, int64_t dim) {
   float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
-  return static_cast<float>(std::pow(static_cast<double>(static_cast<float>(theta)), static_cast<double>(exponent)));
+  return static_cast<float>(
+      std::pow(static_cast<double>(static_cast<float>(theta)), static_cast<double>(exponent)));
 }
 
 float llama3(float invFreq, const RopeScaling &s) {

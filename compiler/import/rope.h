@@ -13,12 +13,12 @@ struct RopeScaling {
   enum class Kind { Default, Linear, Llama3, Yarn };
   Kind kind = Kind::Default;
   double factor = 1;
-  double originalMaxPositions = 0;                // llama3, yarn
-  double lowFreqFactor = 1, highFreqFactor = 4;   // llama3
-  double betaFast = 32, betaSlow = 1;             // yarn
-  bool truncate = true;                           // yarn: whole dimensions as ramp ends
-  std::optional<double> attentionFactor;          // yarn: given outright …
-  std::optional<double> mscale, mscaleAllDim;     // … or computed from these and the factor
+  double originalMaxPositions = 0;              // llama3, yarn
+  double lowFreqFactor = 1, highFreqFactor = 4; // llama3
+  double betaFast = 32, betaSlow = 1;           // yarn
+  bool truncate = true;                         // yarn: whole dimensions as ramp ends
+  std::optional<double> attentionFactor;        // yarn: given outright …
+  std::optional<double> mscale, mscaleAllDim;   // … or computed from these and the factor
 };
 
 // Fills invFreq, attentionFactor and scaling of a spec whose style, theta and rotaryDim are set. The numbers

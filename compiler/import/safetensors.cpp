@@ -21,7 +21,8 @@ constexpr size_t kMaxRank = 8;
 // { name: {dtype: s, shape: [n…], data_offsets: [a, b]} …, "__metadata__": {s: s …} }
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 public:
-  HeaderReader(std::vector<SafetensorsEntry> &tensors, const std::string &name) : tensors_(tensors), name_(name) {}
+  HeaderReader(std::vector<SafetensorsEntry> &tensors, const std::string &name)
+      : tensors_(tensors), name_(name) {}
 
   bool null() override { return scalar("null"); }
   bool boolean(bool) override { return scalar("a boolean"); }
@@ -105,7 +106,8 @@ public:
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string &, const nlohmann::detail::exception &error) override {
+  bool parse_error(std::size_t position, const std::string &,
+                   const nlohmann::detail::exception &error) override {
     fail("header is not valid JSON at byte " + std::to_string(position) + ": " +
          detail::shortSyntaxError(error.what()));
   }
@@ -114,7 +116,9 @@ private:
   enum class Place { Outside, Top, Metadata, Tensor, Shape, Offsets };
   static constexpr unsigned kDtype = 1, kShape = 2, kOffsets = 4;
 
-  [[noreturn]] void fail(const std::string &message) const { throw Error(name_ + ": safetensors " + message); }
+  [[noreturn]] void fail(const std::string &message) const {
+    throw Error(name_ + ": safetensors " + message);
+  }
 
   bool scalar(const char *what) {
     fail(std::string("header holds ") + what + " where none may stand" +
@@ -157,8 +161,9 @@ void placeEntry(SafetensorsEntry &entry, uint64_t dataStart, const std::string &
     if (elements == UINT64_MAX || __builtin_mul_overflow(elements, elementBytes, &needed))
       throw Error(who + " has a shape " + shapeText(entry.shape) + " whose size overflows 64 bits");
     if (needed != entry.end - entry.begin)
-      throw Error(who + ": " + entry.dtype + " " + shapeText(entry.shape) + " takes " + std::to_string(needed) +
-                  " bytes, its data_offsets span " + std::to_string(entry.end - entry.begin));
+      throw Error(who + ": " + entry.dtype + " " + shapeText(entry.shape) + " takes " +
+                  std::to_string(needed) + " bytes, its data_offsets span " +
+                  std::to_string(entry.end - entry.begin));
   }
   if (__builtin_add_overflow(entry.begin, dataStart, &entry.begin) ||
       __builtin_add_overflow(entry.end, dataStart, &entry.end))
@@ -169,8 +174,9 @@ void placeEntry(SafetensorsEntry &entry, uint64_t dataStart, const std::string &
 
 uint64_t safetensorsElementBytes(std::string_view dtype) {
   static constexpr std::pair<std::string_view, uint64_t> table[] = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"U16", 2}, {"I16", 2},
-      {"F16", 2},  {"BF16", 2}, {"U32", 4}, {"I32", 4},     {"F32", 4},     {"U64", 8},     {"I64", 8}, {"F64", 8},
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1},
+      {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},     {"I32", 4},
+      {"F32", 4},  {"U64", 8}, {"I64", 8}, {"F64", 8},
   };
   for (const auto &[known, bytes] : table)
     if (known == dtype)
@@ -178,7 +184,8 @@ uint64_t safetensorsElementBytes(std::string_view dtype) {
   return 0;
 }
 
-SafetensorsHeader parseSafetensorsHeader(std::string_view header, uint64_t fileSize, const std::string &name) {
+SafetensorsHeader parseSafetensorsHeader(std::string_view header, uint64_t fileSize,
+                                         const std::string &name) {
   SafetensorsHeader out;
   out.dataStart = 8 + header.size();
   HeaderReader reader(out.tensors, name);
@@ -202,9 +209,9 @@ SafetensorsHeader parseSafetensorsHeader(std::string_view header, uint64_t fileS
     }
   }
   if (reached > fileSize)
-    throw Error(name + " is truncated: its header describes " + std::to_string(reached) + " bytes, the file has " +
-                std::to_string(fileSize) + ", so " + std::to_string(reached - fileSize) +
-                " bytes are missing; download it again");
+    throw Error(name + " is truncated: its header describes " + std::to_string(reached) +
+                " bytes, the file has " + std::to_string(fileSize) + ", so " +
+                std::to_string(reached - fileSize) + " bytes are missing; download it again");
   return out;
 }
 
@@ -219,7 +226,8 @@ SafetensorsHeader readSafetensorsHeader(const InputFile &file) {
     length = length << 8 | raw[i];
   if (length > kMaxSafetensorsHeader)
     throw Error(file.path() + " is not a safetensors file: its first 8 bytes announce a header of " +
-                std::to_string(length) + " bytes, the format allows " + std::to_string(kMaxSafetensorsHeader));
+                std::to_string(length) + " bytes, the format allows " +
+                std::to_string(kMaxSafetensorsHeader));
   if (length > file.size() - 8)
     throw Error(file.path() + " is truncated inside its header: the header has " + std::to_string(length) +
                 " bytes, the file ends " + std::to_string(length - (file.size() - 8)) +

@@ -13,8 +13,8 @@ class InputFile;
 
 struct SafetensorsEntry {
   std::string name;
-  std::string dtype;          // as the file spells it: "BF16", "F8_E4M3"
-  std::vector<int64_t> shape; // outermost first
+  std::string dtype;           // as the file spells it: "BF16", "F8_E4M3"
+  std::vector<int64_t> shape;  // outermost first
   uint64_t begin = 0, end = 0; // absolute byte offsets in the file, end exclusive
 };
 

@@ -16,12 +16,13 @@ namespace {
 constexpr uint64_t kMaxTopologyBytes = 4u << 20;
 constexpr size_t kMaxDevices = 512;
 
-const std::vector<std::string> kRootKeys = {"$schema", "name",         "description",  "hosts",
-                                            "devices", "device_defaults", "links", "link_groups",
-                                            "default_link", "default_network_link"};
-const std::vector<std::string> kDeviceKeys = {"id",       "kind",       "name",   "uuid",    "pci_id",
-                                              "host",     "memory",     "reserved", "capability",
-                                              "memory_bandwidth", "peak_flops"};
+const std::vector<std::string> kRootKeys = {
+    "$schema",         "name",  "description", "hosts",        "devices",
+    "device_defaults", "links", "link_groups", "default_link", "default_network_link"};
+const std::vector<std::string> kDeviceKeys = {
+    "id",        "kind",   "name",     "uuid",       "pci_id",
+    "host",      "memory", "reserved", "capability", "memory_bandwidth",
+    "peak_flops"};
 
 // A key of the device, else of device_defaults.
 std::optional<Json> pick(const Json &device, const std::optional<Json> &defaults, const char *key) {
@@ -39,7 +40,8 @@ void readHosts(const Json &root, Topology &topology) {
   if (hosts->size() == 0)
     hosts->fail("the list is empty; name at least one host, or leave \"hosts\" out");
   if (hosts->size() > kMaxDevices)
-    hosts->fail(std::to_string(hosts->size()) + " hosts; at most " + std::to_string(kMaxDevices) + " are read");
+    hosts->fail(std::to_string(hosts->size()) + " hosts; at most " + std::to_string(kMaxDevices) +
+                " are read");
   std::set<std::string> seen;
   for (size_t i = 0; i < hosts->size(); ++i) {
     const std::string &name = hosts->at(i).asString();
@@ -60,8 +62,9 @@ int64_t readHost(const Json &value, const Topology &topology) {
   if (at != topology.hosts.end())
     return at - topology.hosts.begin();
   std::string nearest = nearestWord(value.asString(), topology.hosts);
-  value.fail("no host " + value.text() + (nearest.empty() ? "; known are " + listText(topology.hosts)
-                                                          : "; did you mean " + quote(nearest) + "?"));
+  value.fail("no host " + value.text() +
+             (nearest.empty() ? "; known are " + listText(topology.hosts)
+                              : "; did you mean " + quote(nearest) + "?"));
 }
 
 Device readDevice(const Json &json, const std::optional<Json> &defaults, const Topology &topology) {
@@ -97,19 +100,20 @@ Device readDevice(const Json &json, const std::optional<Json> &defaults, const T
   if (auto reserved = pick(json, defaults, "reserved")) {
     device.reservedBytes = parseBytes(*reserved);
     if (device.reservedBytes >= device.memoryBytes)
-      reserved->fail("reserved " + std::to_string(device.reservedBytes) + " of " + std::to_string(device.memoryBytes) +
-                     " bytes leaves nothing for the model");
+      reserved->fail("reserved " + std::to_string(device.reservedBytes) + " of " +
+                     std::to_string(device.memoryBytes) + " bytes leaves nothing for the model");
   } else if (device.kind == "cuda") {
     device.reservedBytes = std::min<uint64_t>(512u << 20, device.memoryBytes / 8);
   }
   if (auto capability = pick(json, defaults, "capability"))
     device.capability = parseCapability(*capability);
   else if (device.kind == "cuda")
-    json.fail("a cuda device needs its compute \"capability\", for example \"9.0\" (nvidia-smi --query-gpu=compute_cap)");
+    json.fail("a cuda device needs its compute \"capability\", for example \"9.0\" (nvidia-smi "
+              "--query-gpu=compute_cap)");
   if (device.kind == "cuda" && device.capability < 20)
     pick(json, defaults, "capability")->fail("a cuda device has a compute capability of at least 2.0");
-  for (auto [key, to, read] :
-       {std::tuple{"memory_bandwidth", &device.memoryBandwidth, &parseBandwidth}, {"peak_flops", &device.peakFlops, &parseFlops}}) {
+  for (auto [key, to, read] : {std::tuple{"memory_bandwidth", &device.memoryBandwidth, &parseBandwidth},
+                               {"peak_flops", &device.peakFlops, &parseFlops}}) {
     auto value = pick(json, defaults, key);
     if (!value)
       json.fail(std::string("the device needs its \"") + key + "\", for example " +
@@ -123,7 +127,8 @@ Device readDevice(const Json &json, const std::optional<Json> &defaults, const T
 
 void unique(std::set<std::string> &seen, const std::string &value, const Json &device, const char *key) {
   if (!value.empty() && !seen.insert(value).second)
-    device.get(key)->fail(std::string(key) + " " + quote(value) + " stands twice; every device needs its own");
+    device.get(key)->fail(std::string(key) + " " + quote(value) +
+                          " stands twice; every device needs its own");
 }
 
 Topology readRoot(const Json &root, const std::string &text) {
@@ -137,7 +142,8 @@ Topology readRoot(const Json &root, const std::string &text) {
   auto defaults = root.get("device_defaults");
   if (defaults) {
     std::vector<std::string> allowed = kDeviceKeys;
-    std::erase_if(allowed, [](const std::string &key) { return key == "id" || key == "uuid" || key == "pci_id"; });
+    std::erase_if(allowed,
+                  [](const std::string &key) { return key == "id" || key == "uuid" || key == "pci_id"; });
     defaults->allowOnly(allowed);
   }
   auto devices = root.get("devices");
@@ -155,7 +161,8 @@ Topology readRoot(const Json &root, const std::string &text) {
     unique(ids, device.id, json, "id");
     unique(uuids, device.uuid, json, "uuid");
     // Two hosts may each have a GPU at the same PCI address.
-    unique(pciIds, device.pciId.empty() ? "" : std::to_string(device.host) + " " + device.pciId, json, "pci_id");
+    unique(pciIds, device.pciId.empty() ? "" : std::to_string(device.host) + " " + device.pciId, json,
+           "pci_id");
     numbers.emplace(device.id, static_cast<int64_t>(i));
     topology.devices.push_back(std::move(device));
   }
@@ -169,9 +176,10 @@ const Link *Topology::find(int64_t a, int64_t b) const {
   if (a > b)
     std::swap(a, b);
   // Readers write links sorted by (a, b) with a < b; a topology that was put together by hand may not be.
-  auto at = std::lower_bound(links.begin(), links.end(), std::pair{a, b}, [](const Link &link, const auto &pair) {
-    return std::pair{link.a, link.b} < pair;
-  });
+  auto at =
+      std::lower_bound(links.begin(), links.end(), std::pair{a, b}, [](const Link &link, const auto &pair) {
+        return std::pair{link.a, link.b} < pair;
+      });
   if (at != links.end() && at->a == a && at->b == b)
     return &*at;
   for (const Link &link : links)

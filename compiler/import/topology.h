@@ -9,23 +9,23 @@
 namespace llmc {
 
 struct Device {
-  std::string id;           // unique: "gpu0"
-  std::string kind;         // "cuda" | "cpu"
-  std::string name;         // "NVIDIA H200"
+  std::string id;   // unique: "gpu0"
+  std::string kind; // "cuda" | "cpu"
+  std::string name; // "NVIDIA H200"
   std::string uuid, pciId;
-  int64_t host = 0;         // index into Topology::hosts
+  int64_t host = 0; // index into Topology::hosts
   uint64_t memoryBytes = 0;
-  uint64_t reservedBytes = 0;   // context and driver, before anything of ours
-  int64_t capability = 0;       // CUDA compute capability × 10 (80, 89, 90); 0 for cpu
-  double memoryBandwidth = 0;   // bytes/s
-  double peakFlops = 0;         // dense bf16 FLOP/s
+  uint64_t reservedBytes = 0; // context and driver, before anything of ours
+  int64_t capability = 0;     // CUDA compute capability × 10 (80, 89, 90); 0 for cpu
+  double memoryBandwidth = 0; // bytes/s
+  double peakFlops = 0;       // dense bf16 FLOP/s
 };
 
 struct Link {
-  int64_t a = 0, b = 0;     // device indices
-  std::string kind;         // NV18 | PIX | PXB | PHB | NODE | SYS | NET | HOST
-  double bandwidth = 0;     // bytes/s, one direction
-  double latency = 0;       // seconds
+  int64_t a = 0, b = 0; // device indices
+  std::string kind;     // NV18 | PIX | PXB | PHB | NODE | SYS | NET | HOST
+  double bandwidth = 0; // bytes/s, one direction
+  double latency = 0;   // seconds
   bool p2p = false;
 };
 
@@ -34,7 +34,7 @@ struct Topology {
   std::vector<std::string> hosts;
   std::vector<Device> devices;
   std::vector<Link> links;
-  std::string sourceHash;   // hex XXH64 over the file
+  std::string sourceHash;                       // hex XXH64 over the file
   const Link *find(int64_t a, int64_t b) const; // either direction; null when not linked
 };
 

@@ -31,9 +31,8 @@ uint64_t memInfo(const char *key) {
 uint64_t limitFile(const std::string &path) {
   std::ifstream in(path);
   std::string word;
-  if (!(in >> word) || word.empty() || word.size() > 18 || !std::all_of(word.begin(), word.end(), [](unsigned char c) {
-        return std::isdigit(c) != 0;
-      }))
+  if (!(in >> word) || word.empty() || word.size() > 18 ||
+      !std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
     return UINT64_MAX;
   return std::stoull(word);
 }
@@ -63,7 +62,8 @@ Topology hostCpuTopology(int64_t n) {
     throw Error("cannot make " + std::to_string(n) + " CPU devices; between 1 and 4096 are allowed");
   const uint64_t total = std::min(memInfo("MemTotal"), cgroupLimit());
   if (total == 0)
-    throw Error("cannot read this machine's memory from /proc/meminfo; describe it in a topology file (--topo)");
+    throw Error(
+        "cannot read this machine's memory from /proc/meminfo; describe it in a topology file (--topo)");
 
   // Nominal speeds, the same on every machine so that plans are: only their ratios matter to the planner, and
   // all devices here are alike.

@@ -32,17 +32,20 @@ bool isNvlink(const std::string &kind) {
 
 // The part of a link that does not say between whom.
 Link readLinkBody(const Json &json) {
-  static const std::vector<std::string> kinds = {"NV1", "NV2", "NV4", "NV6", "NV8", "NV12", "NV18",
-                                                 "PIX", "PXB", "PHB", "NODE", "SYS", "NET", "HOST"};
+  static const std::vector<std::string> kinds = {"NV1", "NV2", "NV4", "NV6",  "NV8", "NV12", "NV18",
+                                                 "PIX", "PXB", "PHB", "NODE", "SYS", "NET",  "HOST"};
   Link link;
   auto kind = json.get("kind");
   if (!kind)
-    json.fail("a link needs its \"kind\", as nvidia-smi topo -m prints it: NV#, PIX, PXB, PHB, NODE, SYS, or NET, HOST");
+    json.fail("a link needs its \"kind\", as nvidia-smi topo -m prints it: NV#, PIX, PXB, PHB, NODE, SYS, or "
+              "NET, HOST");
   link.kind = kind->asString();
   if (!isNvlink(link.kind) && std::find(kinds.begin() + 7, kinds.end(), link.kind) == kinds.end()) {
     std::string nearest = nearestWord(link.kind, kinds);
-    kind->fail("unknown kind " + quote(link.kind) + (nearest.empty() ? "" : "; did you mean " + quote(nearest) + "?") +
-               " (NV1 to NV99, PIX, PXB, PHB, NODE, SYS within a host, NET between hosts, HOST through CPU memory)");
+    kind->fail(
+        "unknown kind " + quote(link.kind) +
+        (nearest.empty() ? "" : "; did you mean " + quote(nearest) + "?") +
+        " (NV1 to NV99, PIX, PXB, PHB, NODE, SYS within a host, NET between hosts, HOST through CPU memory)");
   }
   auto bandwidth = json.get("bandwidth");
   if (!bandwidth)
@@ -89,8 +92,9 @@ private:
     for (const auto &[id, number] : numbers_)
       ids.push_back(id);
     std::string nearest = nearestWord(value.asString(), ids);
-    value.fail("no device " + value.text() + (nearest.empty() ? "; known are " + listText(ids, 8)
-                                                              : "; did you mean " + quote(nearest) + "?"));
+    value.fail(
+        "no device " + value.text() +
+        (nearest.empty() ? "; known are " + listText(ids, 8) : "; did you mean " + quote(nearest) + "?"));
   }
 
   std::vector<int64_t> deviceList(const Json &list) const {
@@ -112,18 +116,22 @@ private:
 
   // Does this kind fit these two devices?
   void checkFit(const Json &json, const Link &link) const {
-    const Device &a = topology_.devices[static_cast<size_t>(link.a)], &b = topology_.devices[static_cast<size_t>(link.b)];
+    const Device &a = topology_.devices[static_cast<size_t>(link.a)],
+                 &b = topology_.devices[static_cast<size_t>(link.b)];
     const bool between = a.host != b.host;
     if (between && link.kind != "NET")
-      json.fail(pairText({link.a, link.b}) + " are on different hosts (" + quote(topology_.hosts[static_cast<size_t>(a.host)]) +
-                ", " + quote(topology_.hosts[static_cast<size_t>(b.host)]) + "), so their link must be of kind NET, not " +
-                link.kind);
+      json.fail(pairText({link.a, link.b}) + " are on different hosts (" +
+                quote(topology_.hosts[static_cast<size_t>(a.host)]) + ", " +
+                quote(topology_.hosts[static_cast<size_t>(b.host)]) +
+                "), so their link must be of kind NET, not " + link.kind);
     if (!between && link.kind == "NET")
       json.fail(pairText({link.a, link.b}) + " are on one host, so their link cannot be of kind NET");
     if ((a.kind == "cpu" || b.kind == "cpu") && (isNvlink(link.kind) || link.p2p))
-      json.fail(pairText({link.a, link.b}) + ": a CPU device has neither NVLink nor peer-to-peer copies; use HOST");
+      json.fail(pairText({link.a, link.b}) +
+                ": a CPU device has neither NVLink nor peer-to-peer copies; use HOST");
     if (link.kind == "HOST" && a.kind != "cpu" && b.kind != "cpu")
-      json.fail(pairText({link.a, link.b}) + " are GPUs; HOST is for CPU devices, GPUs without peer-to-peer are linked as "
+      json.fail(pairText({link.a, link.b}) +
+                " are GPUs; HOST is for CPU devices, GPUs without peer-to-peer are linked as "
                 "PHB, NODE or SYS with \"p2p\": false");
   }
 
@@ -169,7 +177,8 @@ private:
       json.allowOnly({"devices", "between", "kind", "bandwidth", "latency", "p2p"});
       auto devices = json.get("devices"), between = json.get("between");
       if (devices.has_value() == between.has_value())
-        json.fail("a group needs either \"devices\" (all pairs of a list) or \"between\" (pairs across lists)");
+        json.fail(
+            "a group needs either \"devices\" (all pairs of a list) or \"between\" (pairs across lists)");
       Link body = readLinkBody(json);
       std::vector<std::vector<int64_t>> sets;
       if (devices) {
@@ -216,14 +225,16 @@ private:
   }
 
   void applyDefaults() {
-    const std::optional<Link> inside = readDefault("default_link"), across = readDefault("default_network_link");
+    const std::optional<Link> inside = readDefault("default_link"),
+                              across = readDefault("default_network_link");
     const int64_t count = static_cast<int64_t>(topology_.devices.size());
     std::vector<Pair> unlinked;
     for (int64_t a = 0; a < count; ++a)
       for (int64_t b = a + 1; b < count; ++b) {
         if (links_.count({a, b}))
           continue;
-        const Device &from = topology_.devices[static_cast<size_t>(a)], &to = topology_.devices[static_cast<size_t>(b)];
+        const Device &from = topology_.devices[static_cast<size_t>(a)],
+                     &to = topology_.devices[static_cast<size_t>(b)];
         std::optional<Link> link;
         if (from.host != to.host) {
           link = across;
@@ -247,7 +258,8 @@ private:
       root_.get("links").value_or(root_).fail(
           "no link between " + pairText(unlinked.front()) + ", which are on one host" +
           (unlinked.size() > 1 ? " (nor for " + std::to_string(unlinked.size() - 1) + " other pairs)" : "") +
-          "; add one to \"links\" with the kind that nvidia-smi topo -m prints for them, or a \"default_link\" for all "
+          "; add one to \"links\" with the kind that nvidia-smi topo -m prints for them, or a "
+          "\"default_link\" for all "
           "that are not listed");
   }
 

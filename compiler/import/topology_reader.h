@@ -10,8 +10,8 @@ namespace llmc::detail {
 
 using DeviceNumbers = std::map<std::string, int64_t>; // id -> index
 
-// Reads links, link_groups, default_link and default_network_link of the root into topology.links, in the order
-// (a, b) with a < b; adds HOST links between CPU devices of one host, and reports GPU pairs left over.
+// Reads links, link_groups, default_link and default_network_link of the root into topology.links, in the
+// order (a, b) with a < b; adds HOST links between CPU devices of one host, and reports GPU pairs left over.
 void readLinks(const Json &root, const DeviceNumbers &numbers, Topology &topology);
 
 } // namespace llmc::detail

@@ -14,9 +14,9 @@ struct Unit {
   double scale;
 };
 
-constexpr Unit kBytes[] = {{"B", 1},        {"kB", 1e3},      {"KB", 1e3},      {"MB", 1e6},
-                           {"GB", 1e9},     {"TB", 1e12},     {"KiB", 1024.0},  {"MiB", 1048576.0},
-                           {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+constexpr Unit kBytes[] = {
+    {"B", 1},     {"kB", 1e3},     {"KB", 1e3},        {"MB", 1e6},           {"GB", 1e9},
+    {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
 constexpr Unit kBits[] = {{"kbit", 125.0}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"Tbit", 125e9},
                           {"kb", 125.0},   {"Mb", 125e3},   {"Gb", 125e6},   {"Tb", 125e9}};
 constexpr Unit kTimes[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
@@ -81,7 +81,8 @@ double parseQuantity(const Json &value, const char *example, const Unit *(*find)
 uint64_t parseBytes(const Json &value) {
   if (value.kind() == JsonNode::Kind::Int && value.asInt() >= 0)
     return static_cast<uint64_t>(value.asInt());
-  double bytes = parseQuantity(value, "\"80GiB\"", [](const std::string &unit) { return findUnit(kBytes, unit); });
+  double bytes =
+      parseQuantity(value, "\"80GiB\"", [](const std::string &unit) { return findUnit(kBytes, unit); });
   if (bytes >= 9e18)
     value.fail("more bytes than 64 bits hold: " + value.text());
   return static_cast<uint64_t>(std::llround(bytes));
@@ -104,7 +105,8 @@ double parseSeconds(const Json &value) {
 }
 
 double parseFlops(const Json &value) {
-  return parseQuantity(value, "\"989TFLOPS\"", [](const std::string &unit) { return findUnit(kFlops, unit); });
+  return parseQuantity(value, "\"989TFLOPS\"",
+                       [](const std::string &unit) { return findUnit(kFlops, unit); });
 }
 
 int64_t parseCapability(const Json &value) {

@@ -1,5 +1,5 @@
-// Quantities in topology files: plain numbers in base units, or strings with a unit such as "80GiB", "900GB/s",
-// "400Gbit/s", "5us", "989TFLOPS".
+// Quantities in topology files: plain numbers in base units, or strings with a unit such as "80GiB",
+// "900GB/s", "400Gbit/s", "5us", "989TFLOPS".
 #pragma once
 
 #include "compiler/import/json.h"

@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     // What the parser lets through must lie inside the file and not overlap.
     uint64_t reached = header.dataStart;
     for (const llmc::SafetensorsEntry &entry : header.tensors) {
-      if (entry.begin > entry.end || entry.end > fileSize || (entry.begin < reached && entry.begin != entry.end))
+      if (entry.begin > entry.end || entry.end > fileSize ||
+          (entry.begin < reached && entry.begin != entry.end))
         std::abort();
       reached = entry.end > reached ? entry.end : reached;
     }

@@ -16,7 +16,8 @@ TEST(Configs, TotalsEqualTheTable) {
     const std::string folder = kConfigs + "/" + name;
     if (expected.contains("unsupported")) {
       expectError([&] { importModel(folder, LoadFormat::Dummy); },
-                  {expected["unsupported"], "nearest supported model_type is \"" + expected["nearest"].get<std::string>() + "\""});
+                  {expected["unsupported"],
+                   "nearest supported model_type is \"" + expected["nearest"].get<std::string>() + "\""});
       ++refused;
       continue;
     }

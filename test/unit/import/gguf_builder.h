@@ -57,8 +57,8 @@ public:
     return raw(key, 9, bytes);
   }
 
-  GgufBuilder &tensor(const std::string &name, const std::vector<int64_t> &shape, uint32_t type, uint64_t bytes,
-                      const std::string &data = "") {
+  GgufBuilder &tensor(const std::string &name, const std::vector<int64_t> &shape, uint32_t type,
+                      uint64_t bytes, const std::string &data = "") {
     tensors.push_back({name, shape, type, next_, bytes, data});
     next_ += (bytes + alignment - 1) / alignment * alignment;
     return *this;
@@ -112,7 +112,17 @@ private:
 };
 
 // ggml type numbers used here.
-enum GgmlType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kQ2_K = 10, kQ4_K = 12, kQ6_K = 14, kBF16 = 30 };
+enum GgmlType : uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ4_K = 12,
+  kQ6_K = 14,
+  kBF16 = 30
+};
 
 struct TinyGguf {
   std::string arch = "llama";
@@ -123,7 +133,9 @@ struct TinyGguf {
   // Everything but what a test adds before calling tensors().
   GgufBuilder metadata() const {
     GgufBuilder b;
-    auto number = [&](const char *name, int64_t value) { b.u32(arch + "." + name, static_cast<uint32_t>(value)); };
+    auto number = [&](const char *name, int64_t value) {
+      b.u32(arch + "." + name, static_cast<uint32_t>(value));
+    };
     b.string("general.architecture", arch).string("general.name", "tiny");
     number("block_count", layers);
     number("context_length", 128);
@@ -142,7 +154,7 @@ struct TinyGguf {
     auto add = [&](const std::string &name, std::vector<int64_t> shape) {
       const bool vector = shape.size() == 1;
       static const std::vector<std::pair<uint32_t, DType>> types = {
-          {kF32, DType::F32}, {kF16, DType::F16}, {kQ4_0, DType::Q4_0}, {kQ4_1, DType::Q4_1},
+          {kF32, DType::F32},   {kF16, DType::F16},   {kQ4_0, DType::Q4_0}, {kQ4_1, DType::Q4_1},
           {kQ8_0, DType::Q8_0}, {kQ4_K, DType::Q4_K}, {kQ6_K, DType::Q6_K}, {kBF16, DType::BF16}};
       uint32_t type = vector ? static_cast<uint32_t>(kF32) : weightType;
       DType dtype = DType::F16;

@@ -12,7 +12,9 @@ namespace {
 
 using nlohmann::json;
 
-void parse(const std::string &bytes) { parseGguf(MemorySource(bytes), "f.gguf"); }
+void parse(const std::string &bytes) {
+  parseGguf(MemorySource(bytes), "f.gguf");
+}
 void expectBad(const std::string &bytes, const std::vector<std::string> &parts) {
   expectError([&] { parse(bytes); }, parts);
 }
@@ -22,9 +24,19 @@ void expectImportError(const std::string &bytes, const std::vector<std::string> 
 
 TEST(GgufReader, ReadsEveryValueType) {
   GgufBuilder b;
-  b.number("u8", 0, uint8_t{200}).number("i8", 1, int8_t{-3}).number("u16", 2, uint16_t{60000}).number("i16", 3, int16_t{-5});
-  b.u32("u32", 4000000000u).number("i32", 5, int32_t{-7}).f32("f32", 1.5f).number("bool", 7, uint8_t{1}).string("s", "x");
-  b.strings("tokenizer.list", {"a", "", "c"}).number("u64", 10, uint64_t{1} << 40).number("i64", 11, int64_t{-9}).number("f64", 12, 2.25);
+  b.number("u8", 0, uint8_t{200})
+      .number("i8", 1, int8_t{-3})
+      .number("u16", 2, uint16_t{60000})
+      .number("i16", 3, int16_t{-5});
+  b.u32("u32", 4000000000u)
+      .number("i32", 5, int32_t{-7})
+      .f32("f32", 1.5f)
+      .number("bool", 7, uint8_t{1})
+      .string("s", "x");
+  b.strings("tokenizer.list", {"a", "", "c"})
+      .number("u64", 10, uint64_t{1} << 40)
+      .number("i64", 11, int64_t{-9})
+      .number("f64", 12, 2.25);
   b.number("big", 10, UINT64_MAX).i32s("ints", {1, -1});
   for (uint32_t version : {2u, 3u}) {
     b.version = version;
@@ -63,7 +75,8 @@ TEST(GgufReader, RefusesOtherFilesAndVersions) {
 
 TEST(GgufReader, EveryTruncationIsAnError) {
   TinyGguf tiny;
-  std::string whole = tiny.metadata().strings("tokenizer.ggml.tokens", {"a", "bc"}).i32s("x", {1, 2, 3}).header();
+  std::string whole =
+      tiny.metadata().strings("tokenizer.ggml.tokens", {"a", "bc"}).i32s("x", {1, 2, 3}).header();
   for (size_t length = 0; length < whole.size(); ++length)
     expectError([&] { parse(whole.substr(0, length)); }, {"f.gguf"});
   EXPECT_NO_THROW(parse(whole));
@@ -86,7 +99,8 @@ TEST(GgufReader, BoundsCountsAndLengths) {
     return bytes;
   };
   std::string pad(200, '\0');
-  expectBad(GgufBuilder().raw("a", 9, array(4, uint64_t{1} << 62)).string("p", pad).file(), {"an array of 4611686018427387904 items"});
+  expectBad(GgufBuilder().raw("a", 9, array(4, uint64_t{1} << 62)).string("p", pad).file(),
+            {"an array of 4611686018427387904 items"});
   expectBad(GgufBuilder().raw("a", 9, array(8, 1000)).string("p", pad).file(), {"an array of 1000 items"});
   expectBad(GgufBuilder().raw("a", 9, array(77, 1)).string("p", pad).file(), {"array of type 77"});
   expectBad(GgufBuilder().raw("a", 77, pad).file(), {"value type 77 does not exist"});
@@ -98,8 +112,10 @@ TEST(GgufReader, BoundsCountsAndLengths) {
   std::string nested;
   for (int i = 0; i < 50; ++i)
     nested += array(9, 1);
-  expectBad(GgufBuilder().raw("a", 9, nested + array(0, 0)).string("p", pad).file(), {"nested deeper than 4"});
-  EXPECT_NO_THROW(parse(GgufBuilder().raw("a", 9, array(9, 1) + array(9, 1) + array(0, 1) + "x").string("p", pad).file()));
+  expectBad(GgufBuilder().raw("a", 9, nested + array(0, 0)).string("p", pad).file(),
+            {"nested deeper than 4"});
+  EXPECT_NO_THROW(parse(
+      GgufBuilder().raw("a", 9, array(9, 1) + array(9, 1) + array(0, 1) + "x").string("p", pad).file()));
   expectBad(GgufBuilder().u32("a", 1).u32("a", 2).file(), {"the key \"a\" stands twice"});
   expectBad(GgufBuilder().u32(std::string(70000, 'k'), 1).file(), {"a key of 70000 bytes"});
 }
@@ -174,7 +190,8 @@ TEST(GgufImport, Families) {
 }
 
 TEST(GgufImport, BlockTypes) {
-  for (auto [type, dtype] : {std::pair{kQ4_0, DType::Q4_0}, {kQ4_1, DType::Q4_1}, {kQ8_0, DType::Q8_0}, {kBF16, DType::BF16}}) {
+  for (auto [type, dtype] :
+       {std::pair{kQ4_0, DType::Q4_0}, {kQ4_1, DType::Q4_1}, {kQ8_0, DType::Q8_0}, {kBF16, DType::BF16}}) {
     TinyGguf tiny{.weightType = type};
     EXPECT_EQ(importGgufBytes(tiny.file()).storedDtype, dtype);
   }
@@ -201,17 +218,23 @@ TEST(GgufImport, RopeScalings) {
     tiny.tensors(b);
     return importGgufBytes(b.file());
   };
-  ModelSpec linear = with([](GgufBuilder &b) { b.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4); });
+  ModelSpec linear = with([](GgufBuilder &b) {
+    b.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4);
+  });
   EXPECT_EQ(linear.rope.scaling, "linear");
   ModelSpec old = with([](GgufBuilder &b) { b.f32("llama.rope.scale_linear", 4); });
-  ModelSpec none = with([](GgufBuilder &b) { b.string("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 4); });
+  ModelSpec none = with([](GgufBuilder &b) {
+    b.string("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 4);
+  });
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(linear.rope.invFreq[i], plain.rope.invFreq[i] / 4);
     EXPECT_EQ(old.rope.invFreq[i], plain.rope.invFreq[i] / 4);
     EXPECT_EQ(none.rope.invFreq[i], plain.rope.invFreq[i]);
   }
   ModelSpec yarn = with([](GgufBuilder &b) {
-    b.string("llama.rope.scaling.type", "yarn").f32("llama.rope.scaling.factor", 4).u32("llama.rope.scaling.original_context_length", 32);
+    b.string("llama.rope.scaling.type", "yarn")
+        .f32("llama.rope.scaling.factor", 4)
+        .u32("llama.rope.scaling.original_context_length", 32);
   });
   EXPECT_EQ(yarn.rope.scaling, "yarn");
   EXPECT_NEAR(yarn.rope.attentionFactor, 1 + 0.1 * std::log(4), 1e-12);
@@ -225,10 +248,14 @@ TEST(GgufImport, RopeScalings) {
   EXPECT_FALSE(hasWarning(factors, "rope_freqs"));
   for (size_t i = 0; i < 8; ++i)
     EXPECT_EQ(factors.rope.invFreq[i], plain.rope.invFreq[i] / static_cast<float>(i + 1));
-  expectError([&] { with([](GgufBuilder &b) { b.string("llama.rope.scaling.type", "longrope"); }); }, {"\"longrope\" is not supported"});
-  expectError([&] { with([](GgufBuilder &b) { b.string("llama.rope.scaling.type", "linear"); }); }, {"needs a positive"});
-  expectError([&] { with([](GgufBuilder &b) { b.tensor("rope_freqs.weight", {8}, kF32, 32); }); }, {"rope_freqs.weight", "positive"});
-  expectError([&] { with([](GgufBuilder &b) { b.tensor("rope_freqs.weight", {4}, kF32, 16); }); }, {"rope_freqs.weight", "F32 [8] is needed"});
+  expectError([&] { with([](GgufBuilder &b) { b.string("llama.rope.scaling.type", "longrope"); }); },
+              {"\"longrope\" is not supported"});
+  expectError([&] { with([](GgufBuilder &b) { b.string("llama.rope.scaling.type", "linear"); }); },
+              {"needs a positive"});
+  expectError([&] { with([](GgufBuilder &b) { b.tensor("rope_freqs.weight", {8}, kF32, 32); }); },
+              {"rope_freqs.weight", "positive"});
+  expectError([&] { with([](GgufBuilder &b) { b.tensor("rope_freqs.weight", {4}, kF32, 16); }); },
+              {"rope_freqs.weight", "F32 [8] is needed"});
 }
 
 TEST(GgufImport, Tokens) {
@@ -243,8 +270,12 @@ TEST(GgufImport, Tokens) {
   tokens[2] = "x1";
   tokens[9] = "<|eot_id|>";
   types[9] = 3;
-  b.string("tokenizer.ggml.model", "gpt2").strings("tokenizer.ggml.tokens", tokens).i32s("tokenizer.ggml.token_type", types);
-  b.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2).u32("tokenizer.ggml.padding_token_id", 0xffffffffu);
+  b.string("tokenizer.ggml.model", "gpt2")
+      .strings("tokenizer.ggml.tokens", tokens)
+      .i32s("tokenizer.ggml.token_type", types);
+  b.u32("tokenizer.ggml.bos_token_id", 1)
+      .u32("tokenizer.ggml.eos_token_id", 2)
+      .u32("tokenizer.ggml.padding_token_id", 0xffffffffu);
   b.string("tokenizer.chat_template", "{{ x }}").u32("tokenizer.ggml.eom_token_id", 99);
   b.string("tokenizer.ggml.pre", "gpt-2").strings("tokenizer.ggml.merges", {"x 1"});
   GgufBuilder broken = b;
@@ -272,7 +303,9 @@ TEST(GgufImport, MoreTokensThanRows) {
   std::vector<std::string> tokens;
   for (int i = 0; i < 41; ++i)
     tokens.push_back(std::to_string(i));
-  b.string("tokenizer.ggml.model", "gpt2").strings("tokenizer.ggml.tokens", tokens).strings("tokenizer.ggml.merges", {"1 2"});
+  b.string("tokenizer.ggml.model", "gpt2")
+      .strings("tokenizer.ggml.tokens", tokens)
+      .strings("tokenizer.ggml.merges", {"1 2"});
   tiny.tensors(b);
   expectImportError(b.file(), {"the tokenizer has 41 tokens, the embedding 40 rows"});
 }
@@ -300,15 +333,21 @@ TEST(GgufImport, Refusals) {
     return b.file();
   };
   auto nothing = [](GgufBuilder &) {};
-  expectImportError(keyed(nothing, "gemma2"), {"\"gemma2\" is not supported", "gemma: (1 + w) norms", "supported: llama, qwen2 and qwen3"});
+  expectImportError(keyed(nothing, "gemma2"), {"\"gemma2\" is not supported", "gemma: (1 + w) norms",
+                                               "supported: llama, qwen2 and qwen3"});
   expectImportError(keyed([](GgufBuilder &b) { b.u32("qwen3moe.expert_count", 128); }, "qwen3moe"),
-                    {"\"qwen3moe\" is not supported: mixture of experts (qwen3moe: expert_count=128)", "nearest supported one is \"qwen3\""});
-  expectImportError(keyed([](GgufBuilder &b) { b.u32("llama.expert_count", 8); }), {"mixture of experts (llama: expert_count=8)"});
-  expectImportError(keyed([](GgufBuilder &b) { b.u32("llama.attention.value_length", 8); }), {"keys of 16 elements and values of 8"});
+                    {"\"qwen3moe\" is not supported: mixture of experts (qwen3moe: expert_count=128)",
+                     "nearest supported one is \"qwen3\""});
+  expectImportError(keyed([](GgufBuilder &b) { b.u32("llama.expert_count", 8); }),
+                    {"mixture of experts (llama: expert_count=8)"});
+  expectImportError(keyed([](GgufBuilder &b) { b.u32("llama.attention.value_length", 8); }),
+                    {"keys of 16 elements and values of 8"});
   expectImportError(keyed([](GgufBuilder &b) { b.f32("llama.logit_scale", 2); }), {"llama.logit_scale"});
-  expectImportError(keyed([](GgufBuilder &b) { b.string("general.type", "adapter"); }), {"general.type is \"adapter\""});
+  expectImportError(keyed([](GgufBuilder &b) { b.string("general.type", "adapter"); }),
+                    {"general.type is \"adapter\""});
   expectImportError(GgufBuilder().u32("x", 1).file(), {"\"general.architecture\" is missing"});
-  expectImportError(GgufBuilder().string("general.architecture", "llama").file(), {"\"llama.embedding_length\" is missing"});
+  expectImportError(GgufBuilder().string("general.architecture", "llama").file(),
+                    {"\"llama.embedding_length\" is missing"});
 }
 
 TEST(GgufImport, ShapesPlacesAndSizes) {
@@ -337,7 +376,9 @@ TEST(GgufImport, SplitFiles) {
   tiny.tensors(all);
   auto part = [&](uint16_t number, size_t from, size_t to) {
     GgufBuilder b = number == 0 ? tiny.metadata() : GgufBuilder();
-    b.number("split.no", 2, number).number("split.count", 2, uint16_t{2}).number("split.tensors.count", 5, static_cast<int32_t>(all.tensors.size()));
+    b.number("split.no", 2, number)
+        .number("split.count", 2, uint16_t{2})
+        .number("split.tensors.count", 5, static_cast<int32_t>(all.tensors.size()));
     for (size_t i = from; i < to; ++i)
       b.tensor(all.tensors[i].name, all.tensors[i].shape, all.tensors[i].type, all.tensors[i].bytes);
     return b.file();

@@ -58,12 +58,17 @@ TEST(HfConfig, BiasKeys) {
 
 // Case 16: hidden 1792 with 24 heads and an explicit head_dim is valid.
 TEST(HfConfig, Case16ExplicitHeadDim) {
-  json config = with(tinyConfig(), {{"hidden_size", 1792}, {"num_attention_heads", 24}, {"num_key_value_heads", 8}, {"head_dim", 128}});
+  json config = with(
+      tinyConfig(),
+      {{"hidden_size", 1792}, {"num_attention_heads", 24}, {"num_key_value_heads", 8}, {"head_dim", 128}});
   ModelSpec model = importConfig(config);
   EXPECT_EQ(model.headDim, 128);
-  EXPECT_EQ(tensor(model, "model.layers.0.self_attn.q_proj.weight")->shape, (std::vector<int64_t>{3072, 1792}));
-  EXPECT_EQ(tensor(model, "model.layers.0.self_attn.o_proj.weight")->shape, (std::vector<int64_t>{1792, 3072}));
-  expectConfigError(without(config, "head_dim"), {"hidden_size 1792", "num_attention_heads 24", "add \"head_dim\""});
+  EXPECT_EQ(tensor(model, "model.layers.0.self_attn.q_proj.weight")->shape,
+            (std::vector<int64_t>{3072, 1792}));
+  EXPECT_EQ(tensor(model, "model.layers.0.self_attn.o_proj.weight")->shape,
+            (std::vector<int64_t>{1792, 3072}));
+  expectConfigError(without(config, "head_dim"),
+                    {"hidden_size 1792", "num_attention_heads 24", "add \"head_dim\""});
 }
 
 TEST(HfConfig, HeadDimAbsentOrNull) {
@@ -105,12 +110,15 @@ TEST(HfConfig, Case17NestedTextConfig) {
 // Case 18: rope theta inside rope_parameters; rope_scaling with neither factor nor type.
 TEST(HfConfig, Case18RopeParameters) {
   json base = without(tinyConfig("qwen3"), "rope_theta");
-  EXPECT_EQ(importConfig(with(base, {{"rope_parameters", {{"rope_theta", 5e6}, {"rope_type", "default"}}}})).rope.theta, 5e6);
+  EXPECT_EQ(importConfig(with(base, {{"rope_parameters", {{"rope_theta", 5e6}, {"rope_type", "default"}}}}))
+                .rope.theta,
+            5e6);
   EXPECT_EQ(importConfig(with(base, {{"rope_parameters", {{"rope_theta", 1e6}}}})).rope.theta, 1e6);
   // Inside wins over outside, as in transformers.
   EXPECT_EQ(importConfig(with(tinyConfig(), {{"rope_parameters", {{"rope_theta", 1e6}}}})).rope.theta, 1e6);
   // rope_parameters for theta beside a rope_scaling of its own.
-  ModelSpec both = importConfig(with(base, {{"rope_parameters", {{"rope_theta", 1e6}}}, {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}));
+  ModelSpec both = importConfig(with(base, {{"rope_parameters", {{"rope_theta", 1e6}}},
+                                            {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}));
   EXPECT_EQ(both.rope.theta, 1e6);
   EXPECT_EQ(both.rope.scaling, "linear");
   ModelSpec absent = importConfig(base);
@@ -119,28 +127,34 @@ TEST(HfConfig, Case18RopeParameters) {
 }
 
 TEST(HfConfig, Case18MropeWithoutFactorOrType) {
-  for (json scaling : {json{{"mrope_section", {1, 1, 1}}}, json{{"mrope_section", {1, 1, 1}}, {"type", "mrope"}},
-                       json{{"mrope_section", {1, 1, 1}}, {"type", "default"}, {"rope_type", "default"}}}) {
+  for (json scaling :
+       {json{{"mrope_section", {1, 1, 1}}}, json{{"mrope_section", {1, 1, 1}}, {"type", "mrope"}},
+        json{{"mrope_section", {1, 1, 1}}, {"type", "default"}, {"rope_type", "default"}}}) {
     ModelSpec model = importConfig(with(tinyConfig("qwen2"), {{"rope_scaling", scaling}}));
     EXPECT_EQ(model.rope.scaling, "default");
     EXPECT_TRUE(hasWarning(model, "mrope_section is ignored"));
     EXPECT_EQ(model.rope.invFreq, importConfig(tinyConfig("qwen2")).rope.invFreq);
   }
   EXPECT_EQ(importConfig(with(tinyConfig(), {{"rope_scaling", json::object()}})).rope.scaling, "default");
-  expectConfigError(with(tinyConfig(), {{"rope_scaling", {{"factor", 4.0}}}}), {"/rope_scaling", "no rope_type"});
+  expectConfigError(with(tinyConfig(), {{"rope_scaling", {{"factor", 4.0}}}}),
+                    {"/rope_scaling", "no rope_type"});
 }
 
 TEST(HfConfig, RopeScalingErrors) {
   auto scaled = [](json scaling) { return with(tinyConfig(), {{"rope_scaling", scaling}}); };
-  expectConfigError(scaled({{"type", "dynamic"}, {"factor", 2.0}}), {"\"dynamic\" is not supported", "change with the length", "yarn"});
-  expectConfigError(scaled({{"rope_type", "longrope"}, {"factor", 2.0}}), {"\"longrope\" is not supported", "two sets"});
+  expectConfigError(scaled({{"type", "dynamic"}, {"factor", 2.0}}),
+                    {"\"dynamic\" is not supported", "change with the length", "yarn"});
+  expectConfigError(scaled({{"rope_type", "longrope"}, {"factor", 2.0}}),
+                    {"\"longrope\" is not supported", "two sets"});
   expectConfigError(scaled({{"type", "su"}}), {"\"su\" is not supported"});
   expectConfigError(scaled({{"type", "linear"}}), {"needs a \"factor\""});
   expectConfigError(scaled({{"type", "linear"}, {"factor", 0}}), {"/rope_scaling/factor", "positive"});
-  expectConfigError(scaled({{"type", "linear"}, {"factor", "4"}}), {"/rope_scaling/factor", "expected a number"});
+  expectConfigError(scaled({{"type", "linear"}, {"factor", "4"}}),
+                    {"/rope_scaling/factor", "expected a number"});
   expectConfigError(scaled({{"rope_type", "llama3"}, {"factor", 8}}), {"needs \"low_freq_factor\""});
-  expectConfigError(scaled({{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}),
-                    {"high_freq_factor 4 must be above low_freq_factor 4"});
+  expectConfigError(
+      scaled({{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}),
+      {"high_freq_factor 4 must be above low_freq_factor 4"});
   expectConfigError(scaled("linear"), {"expected an object"});
   expectConfigError(with(tinyConfig(), {{"rope_theta", -1}}), {"/rope_theta", "positive"});
   expectConfigError(with(tinyConfig(), {{"partial_rotary_factor", 0.5}}), {"partial rotary", "0.5"});
@@ -148,7 +162,8 @@ TEST(HfConfig, RopeScalingErrors) {
 
 TEST(HfConfig, YarnExtendsTheMaximumLength) {
   json scaling = {{"factor", 4.0}, {"original_max_position_embeddings", 32768}, {"type", "yarn"}};
-  ModelSpec model = importConfig(with(tinyConfig("qwen2"), {{"max_position_embeddings", 32768}, {"rope_scaling", scaling}}));
+  ModelSpec model = importConfig(
+      with(tinyConfig("qwen2"), {{"max_position_embeddings", 32768}, {"rope_scaling", scaling}}));
   EXPECT_EQ(model.maxPositions, 131072);
   EXPECT_NEAR(model.rope.attentionFactor, 1.138629436, 1e-9);
 }
@@ -167,11 +182,15 @@ TEST(HfConfig, Windows) {
   json qwen = with(tinyConfig("qwen2"), {{"sliding_window", 9}, {"max_window_layers", 1}});
   EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", false}})), (List{0, 0}));
   EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", true}})), (List{0, 9}));
-  EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", true}, {"layer_types", {"sliding_attention", "full_attention"}}})), (List{9, 0}));
+  EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", true},
+                                {"layer_types", {"sliding_attention", "full_attention"}}})),
+            (List{9, 0}));
   EXPECT_EQ(windows(with(tinyConfig(), {{"sliding_window", 9}})), (List{0, 0})); // llama has none
-  expectConfigError(with(tinyConfig("mistral"), {{"sliding_window", 0}}), {"/sliding_window", "at least 1 token"});
+  expectConfigError(with(tinyConfig("mistral"), {{"sliding_window", 0}}),
+                    {"/sliding_window", "at least 1 token"});
   expectConfigError(with(qwen, {{"layer_types", {"full_attention"}}}), {"1 entries for 2 layers"});
-  expectConfigError(with(tinyConfig("qwen3"), {{"layer_types", {"full_attention", "odd_attention"}}}), {"/layer_types/1", "unsupported: \"odd_attention\""});
+  expectConfigError(with(tinyConfig("qwen3"), {{"layer_types", {"full_attention", "odd_attention"}}}),
+                    {"/layer_types/1", "unsupported: \"odd_attention\""});
 }
 
 TEST(HfConfig, DtypeSpellings) {
@@ -184,8 +203,10 @@ TEST(HfConfig, DtypeSpellings) {
 }
 
 TEST(HfConfig, EosIsANumberOrAList) {
-  EXPECT_EQ(importConfig(with(tinyConfig(), {{"eos_token_id", 3}})).text.eosTokenIds, (std::vector<int32_t>{3}));
-  EXPECT_EQ(importConfig(with(tinyConfig(), {{"eos_token_id", {5, 3, 5}}})).text.eosTokenIds, (std::vector<int32_t>{5, 3}));
+  EXPECT_EQ(importConfig(with(tinyConfig(), {{"eos_token_id", 3}})).text.eosTokenIds,
+            (std::vector<int32_t>{3}));
+  EXPECT_EQ(importConfig(with(tinyConfig(), {{"eos_token_id", {5, 3, 5}}})).text.eosTokenIds,
+            (std::vector<int32_t>{5, 3}));
   EXPECT_TRUE(importConfig(with(tinyConfig(), {{"eos_token_id", nullptr}})).text.eosTokenIds.empty());
   ModelSpec outside = importConfig(with(tinyConfig(), {{"eos_token_id", 32}}));
   EXPECT_TRUE(outside.text.eosTokenIds.empty());
@@ -208,18 +229,21 @@ TEST(HfConfig, TyingDefaultsToFalse) {
 TEST(HfConfig, Activations) {
   EXPECT_EQ(importConfig(with(tinyConfig(), {{"hidden_act", "gelu_pytorch_tanh"}})).activation, "gelu_tanh");
   EXPECT_EQ(importConfig(with(tinyConfig(), {{"hidden_act", "gelu"}})).activation, "gelu");
-  expectConfigError(with(tinyConfig(), {{"hidden_act", "relu2"}}), {"/hidden_act", "\"relu2\" is not supported"});
+  expectConfigError(with(tinyConfig(), {{"hidden_act", "relu2"}}),
+                    {"/hidden_act", "\"relu2\" is not supported"});
 }
 
 TEST(HfConfig, ImpossibleDimensions) {
   expectConfigError(without(tinyConfig(), "hidden_size"), {"\"hidden_size\" is missing"});
-  expectConfigError(with(tinyConfig(), {{"hidden_size", "16"}}), {"/hidden_size", "expected an integer, found a string"});
+  expectConfigError(with(tinyConfig(), {{"hidden_size", "16"}}),
+                    {"/hidden_size", "expected an integer, found a string"});
   expectConfigError(with(tinyConfig(), {{"num_key_value_heads", 3}}), {"4 query heads", "3 KV heads"});
   expectConfigError(with(tinyConfig(), {{"head_dim", 7}}), {"head dimension is 7", "even"});
   expectConfigError(with(tinyConfig(), {{"num_hidden_layers", 2000000000}}), {"2000000000", "4096"});
   expectConfigError(with(tinyConfig(), {{"num_hidden_layers", 0}}), {"between 1 and 4096"});
   expectConfigError(with(tinyConfig(), {{"vocab_size", -5}}), {"vocabulary size is -5"});
-  expectConfigError(with(tinyConfig(), {{"num_attention_heads", 0}, {"head_dim", nullptr}}), {"num_attention_heads 0"});
+  expectConfigError(with(tinyConfig(), {{"num_attention_heads", 0}, {"head_dim", nullptr}}),
+                    {"num_attention_heads 0"});
   expectConfigError(with(tinyConfig(), {{"num_key_value_heads", 0}}), {"KV heads is 0"});
   expectConfigError(with(tinyConfig(), {{"rms_norm_eps", 0}}), {"/rms_norm_eps"});
   expectConfigError(with(tinyConfig(), {{"hidden_size", 9e18}}), {"/hidden_size"});

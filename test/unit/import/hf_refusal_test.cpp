@@ -23,14 +23,23 @@ TEST(HfRefusal, Case21NamesTypeFeatureAndNearest) {
       {"qwen3_moe", {{"num_experts", 128}}, "mixture of experts (qwen3_moe: num_experts=128)", "qwen3"},
       {"mixtral", {{"num_local_experts", 8}}, "mixture of experts (mixtral: num_local_experts=8)", "mistral"},
       {"deepseek_v3", {{"kv_lora_rank", 512}}, "multi-head latent attention", "llama"},
-      {"gemma2", {{"attn_logit_softcapping", 50.0}}, "gemma: (1 + w) norms, four norms per layer and logit softcaps", "llama"},
+      {"gemma2",
+       {{"attn_logit_softcapping", 50.0}},
+       "gemma: (1 + w) norms, four norms per layer and logit softcaps",
+       "llama"},
       {"gemma3_text", json::object(), "two rope bases", "qwen3"},
-      {"deepseek_v2", {{"n_routed_experts", 64}}, "multi-head latent attention (MLA) and mixture of experts", "llama"},
+      {"deepseek_v2",
+       {{"n_routed_experts", 64}},
+       "multi-head latent attention (MLA) and mixture of experts",
+       "llama"},
       {"qwen3_next", {{"layer_types", {"linear_attention", "full_attention"}}}, "linear_attention", "qwen3"},
       {"qwen3_5", json::object(), "linear_attention", "qwen3"},
       {"qwen3_vl_text", json::object(), "multimodal rope", "qwen3"},
       {"phi3", json::object(), "fused qkv_proj and gate_up_proj", "llama"},
-      {"gpt_oss", {{"num_local_experts", 32}}, "attention sinks and mixture of experts (gpt_oss: num_local_experts=32)", "llama"},
+      {"gpt_oss",
+       {{"num_local_experts", 32}},
+       "attention sinks and mixture of experts (gpt_oss: num_local_experts=32)",
+       "llama"},
       {"falcon_mamba", {{"state_size", 16}}, "state-space layers (falcon_mamba: state_size=16)", "llama"},
       {"smollm3", json::object(), "no_rope_layers", "llama"},
       {"t5", {{"is_encoder_decoder", true}}, "an encoder with a decoder", "llama"},
@@ -38,22 +47,25 @@ TEST(HfRefusal, Case21NamesTypeFeatureAndNearest) {
   for (const auto &one : cases) {
     SCOPED_TRACE(one.type);
     expectConfigError(typed(one.type, one.more),
-                      {"config.json:", "/model_type", std::string("\"") + one.type + "\" is not supported", one.feature,
-                       std::string("nearest supported model_type is \"") + one.nearest + "\"",
+                      {"config.json:", "/model_type", std::string("\"") + one.type + "\" is not supported",
+                       one.feature, std::string("nearest supported model_type is \"") + one.nearest + "\"",
                        "supported: llama, mistral, qwen2 and qwen3"});
   }
 }
 
 TEST(HfRefusal, UnknownTypes) {
-  expectConfigError(typed("lama"), {"\"lama\" is not supported", "does not know", "nearest supported model_type is \"llama\""});
+  expectConfigError(typed("lama"), {"\"lama\" is not supported", "does not know",
+                                    "nearest supported model_type is \"llama\""});
   expectConfigError(typed("zzzzzzzzz"), {"\"zzzzzzzzz\" is not supported", "(supported: llama"});
   expectConfigError(typed("qwen3_foo"), {"nearest supported model_type is"});
   expectConfigError(typed("x\n\x01y"), {"\"x\\x0a\\x01y\""}); // never raw control characters
 }
 
 TEST(HfRefusal, SupportedTypeWithForeignFeatures) {
-  expectConfigError(typed("llama", {{"num_local_experts", 4}}), {"mixture of experts (llama: num_local_experts=4)"});
-  expectConfigError(typed("qwen3", {{"layer_types", {"linear_attention", "full_attention"}}}), {"linear_attention"});
+  expectConfigError(typed("llama", {{"num_local_experts", 4}}),
+                    {"mixture of experts (llama: num_local_experts=4)"});
+  expectConfigError(typed("qwen3", {{"layer_types", {"linear_attention", "full_attention"}}}),
+                    {"linear_attention"});
   EXPECT_NO_THROW(importConfig(typed("llama", {{"num_local_experts", 1}, {"num_experts", 0}})));
   EXPECT_NO_THROW(importConfig(typed("llama", {{"num_experts", nullptr}})));
 }

@@ -9,8 +9,9 @@ namespace {
 using nlohmann::json;
 
 json tokenizer() {
-  return {{"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"</s>", 2}}}, {"merges", json::array()}}},
-          {"added_tokens", {{{"id", 7}, {"content", "<|im_end|>"}, {"special", true}}}}};
+  return {
+      {"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"</s>", 2}}}, {"merges", json::array()}}},
+      {"added_tokens", {{{"id", 7}, {"content", "<|im_end|>"}, {"special", true}}}}};
 }
 
 struct Text {
@@ -28,7 +29,8 @@ TEST(HfText, Case19UnionOfEosIds) {
   text.config["eos_token_id"] = 5;
   text.folder.write("generation_config.json", json{{"eos_token_id", {9, 5}}, {"bos_token_id", 4}});
   text.folder.write("tokenizer.json", tokenizer());
-  text.folder.write("tokenizer_config.json", json{{"eos_token", "<|im_end|>"}, {"bos_token", {{"content", "a"}}}});
+  text.folder.write("tokenizer_config.json",
+                    json{{"eos_token", "<|im_end|>"}, {"bos_token", {{"content", "a"}}}});
   ModelSpec model = text.load();
   EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{5, 9, 7}));
   EXPECT_EQ(model.text.bosTokenId, 4);
@@ -41,7 +43,8 @@ TEST(HfText, EosFromVocabularyAndSpecialTokensMap) {
   Text text;
   text.folder.write("tokenizer.json", tokenizer());
   text.folder.write("tokenizer_config.json", json{{"eos_token", nullptr}});
-  text.folder.write("special_tokens_map.json", json{{"eos_token", {{"content", "</s>"}, {"lstrip", false}}}, {"bos_token", "b"}});
+  text.folder.write("special_tokens_map.json",
+                    json{{"eos_token", {{"content", "</s>"}, {"lstrip", false}}}, {"bos_token", "b"}});
   ModelSpec model = text.load();
   EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{2}));
   EXPECT_EQ(model.text.bosTokenId, 1);
@@ -49,7 +52,12 @@ TEST(HfText, EosFromVocabularyAndSpecialTokensMap) {
 
 TEST(HfText, GenerationDefaults) {
   Text text;
-  text.folder.write("generation_config.json", json{{"temperature", 0.7}, {"top_p", 0.8}, {"top_k", 20}, {"repetition_penalty", 1.05}, {"do_sample", true}, {"min_p", nullptr}});
+  text.folder.write("generation_config.json", json{{"temperature", 0.7},
+                                                   {"top_p", 0.8},
+                                                   {"top_k", 20},
+                                                   {"repetition_penalty", 1.05},
+                                                   {"do_sample", true},
+                                                   {"min_p", nullptr}});
   GenerationDefaults defaults = text.load().text.generation;
   EXPECT_EQ(defaults.temperature, 0.7);
   EXPECT_EQ(defaults.topP, 0.8);
@@ -69,7 +77,9 @@ TEST(HfText, ChatTemplatePlaces) {
   EXPECT_EQ(text.load().text.chatTemplate, "processor");
   text.folder.write("tokenizer_config.json", json{{"chat_template", "string"}});
   EXPECT_EQ(text.load().text.chatTemplate, "string");
-  text.folder.write("tokenizer_config.json", json{{"chat_template", {{{"name", "tool_use"}, {"template", "t"}}, {{"name", "default"}, {"template", "d"}}}}});
+  text.folder.write("tokenizer_config.json", json{{"chat_template",
+                                                   {{{"name", "tool_use"}, {"template", "t"}},
+                                                    {{"name", "default"}, {"template", "d"}}}}});
   EXPECT_EQ(text.load().text.chatTemplate, "d");
   text.folder.write("tokenizer_config.json", json{{"chat_template", {{{"name", "rag"}, {"template", "r"}}}}});
   ModelSpec model = text.load();

@@ -34,7 +34,8 @@ struct Model {
       if (shard != skip)
         folder.write(name, safetensors(part));
     }
-    folder.write("model.safetensors.index.json", json{{"metadata", {{"total_size", 1}}}, {"weight_map", map}});
+    folder.write("model.safetensors.index.json",
+                 json{{"metadata", {{"total_size", 1}}}, {"weight_map", map}});
   }
   void expectLoadError(const std::vector<std::string> &parts) {
     expectError([&] { load(); }, parts);
@@ -56,7 +57,9 @@ TEST(HfWeights, SingleFile) {
   EXPECT_EQ(spec.tensors.front().bytes, 32u * 16 * 2);
   EXPECT_EQ(spec.tensors.back().name, "lm_head.weight");
   for (const TensorRef &ref : spec.tensors)
-    EXPECT_EQ(ref.bytes, dtypeBytes(ref.dtype, static_cast<uint64_t>(ref.shape[0]) * (ref.shape.size() > 1 ? static_cast<uint64_t>(ref.shape[1]) : 1)));
+    EXPECT_EQ(ref.bytes,
+              dtypeBytes(ref.dtype, static_cast<uint64_t>(ref.shape[0]) *
+                                        (ref.shape.size() > 1 ? static_cast<uint64_t>(ref.shape[1]) : 1)));
 }
 
 TEST(HfWeights, Sharded) {
@@ -86,12 +89,14 @@ TEST(HfWeights, Case22AbsentShard) {
 
 TEST(HfWeights, Case22LfsPointer) {
   Model model;
-  model.folder.write("model.safetensors", std::string("version https://git-lfs.github.com/spec/v1\noid sha256:"
-                                                      "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
-                                                      "size 14483498224\n"));
+  model.folder.write("model.safetensors",
+                     std::string("version https://git-lfs.github.com/spec/v1\noid sha256:"
+                                 "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+                                 "size 14483498224\n"));
   model.expectLoadError({"model.safetensors is a git-LFS pointer", "14483498224 bytes", "git lfs pull"});
   // Also in place of a text file.
-  model.folder.write("config.json", std::string("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"));
+  model.folder.write("config.json",
+                     std::string("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"));
   expectError([&] { importModel(model.folder.path()); }, {"config.json is a git-LFS pointer"});
 }
 
@@ -123,7 +128,8 @@ TEST(HfWeights, Case20UntiedWithoutHead) {
   Model model;
   model.tensors.pop_back();
   model.single();
-  model.expectLoadError({"tie_word_embeddings is false", "lm_head.weight [32, 16]", "\"tie_word_embeddings\": true"});
+  model.expectLoadError(
+      {"tie_word_embeddings is false", "lm_head.weight [32, 16]", "\"tie_word_embeddings\": true"});
   model.config["tie_word_embeddings"] = true;
   EXPECT_TRUE(model.load().tiedEmbeddings);
 }
@@ -150,16 +156,19 @@ TEST(HfWeights, WrongShapeNamesBoth) {
     if (tensor.name == "model.layers.0.self_attn.k_proj.weight")
       tensor.shape = {24, 16};
   model.single();
-  model.expectLoadError({"\"model.layers.0.self_attn.k_proj.weight\" has shape [24, 16]", "implies [12, 16]"});
+  model.expectLoadError(
+      {"\"model.layers.0.self_attn.k_proj.weight\" has shape [24, 16]", "implies [12, 16]"});
 }
 
 TEST(HfWeights, ExtraTensorsAreAWarning) {
   Model model;
   for (int i = 0; i < 5; ++i)
-    model.tensors.push_back({"model.layers." + std::to_string(i) + ".self_attn.rotary_emb.inv_freq", "F32", {3}});
+    model.tensors.push_back(
+        {"model.layers." + std::to_string(i) + ".self_attn.rotary_emb.inv_freq", "F32", {3}});
   model.single();
   ModelSpec spec = model.load();
-  EXPECT_TRUE(hasWarning(spec, "5 tensor(s) of the files are not used: \"model.layers.0.self_attn.rotary_emb.inv_freq\""));
+  EXPECT_TRUE(hasWarning(
+      spec, "5 tensor(s) of the files are not used: \"model.layers.0.self_attn.rotary_emb.inv_freq\""));
 }
 
 TEST(HfWeights, DtypeOfFilesAndConfig) {
@@ -182,7 +191,8 @@ TEST(HfWeights, ForeignDtype) {
 }
 
 TEST(HfWeights, PrefixesOfWrappersAndBaseModels) {
-  for (auto [from, to] : {std::pair{"", "language_model."}, {"model.", "model.language_model."}, {"model.", ""}}) {
+  for (auto [from, to] :
+       {std::pair{"", "language_model."}, {"model.", "model.language_model."}, {"model.", ""}}) {
     Model model;
     for (Tensor &tensor : model.tensors)
       if (tensor.name.compare(0, std::strlen(from), from) == 0)
@@ -217,13 +227,16 @@ TEST(HfWeights, PathsThatAreNoModel) {
   Folder folder;
   expectError([&] { importModel(folder.path() + "/none"); }, {"no such model folder or file"});
   expectError([&] { importModel(folder.path()); }, {"holds no config.json and no .gguf file"});
-  expectError([&] { importModel(folder.write("x.txt", std::string("x"))); }, {"neither a folder nor a .gguf file"});
-  expectError([&] { importModel(folder.path(), LoadFormat::Dummy); }, {"no config.json", "--load-format dummy needs"});
+  expectError([&] { importModel(folder.write("x.txt", std::string("x"))); },
+              {"neither a folder nor a .gguf file"});
+  expectError([&] { importModel(folder.path(), LoadFormat::Dummy); },
+              {"no config.json", "--load-format dummy needs"});
 }
 
 TEST(HfWeights, NameInsideAHubCache) {
   Folder folder;
-  std::filesystem::path snapshot = std::filesystem::path(folder.path()) / "models--org--Some-Model" / "snapshots" / "0a1b";
+  std::filesystem::path snapshot =
+      std::filesystem::path(folder.path()) / "models--org--Some-Model" / "snapshots" / "0a1b";
   std::filesystem::create_directories(snapshot);
   std::ofstream(snapshot / "config.json") << tinyConfig().dump();
   EXPECT_EQ(importModel(snapshot.string(), LoadFormat::Dummy).name, "org/Some-Model");
@@ -245,7 +258,8 @@ TEST(HfWeights, RelativePathsAndTrailingSlashes) {
   ModelSpec here = importModel(".");
   std::filesystem::current_path(before);
   EXPECT_EQ(here.files[0].path, model.folder.path() + "/model.safetensors");
-  EXPECT_EQ(importModel(model.folder.path() + "//").name, std::filesystem::path(model.folder.path()).filename());
+  EXPECT_EQ(importModel(model.folder.path() + "//").name,
+            std::filesystem::path(model.folder.path()).filename());
 }
 
 } // namespace

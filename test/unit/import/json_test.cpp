@@ -8,10 +8,13 @@ using namespace llmc::test;
 
 namespace {
 
-void parse(const std::string &text, const JsonLimits &limits = {}) { JsonFile(text, "f.json", limits); }
+void parse(const std::string &text, const JsonLimits &limits = {}) {
+  JsonFile(text, "f.json", limits);
+}
 
 TEST(Json, ReadsEveryKind) {
-  JsonFile file(R"({"a": null, "b": true, "c": -3, "d": 2.5, "e": "x\u00e9", "f": [1, [2]], "g": 1e3})", "f.json");
+  JsonFile file(R"({"a": null, "b": true, "c": -3, "d": 2.5, "e": "x\u00e9", "f": [1, [2]], "g": 1e3})",
+                "f.json");
   Json root = file.root();
   EXPECT_TRUE(root.find("a")->isNull());
   EXPECT_FALSE(root.get("a").has_value());
@@ -64,8 +67,11 @@ TEST(Json, BoundsDepthNodesAndBytes) {
 
 TEST(Json, OffersTheNearestKey) {
   JsonFile file(R"({"memroy": 1})", "f.json");
-  expectError([&] { file.root().allowOnly({"memory", "name"}); },
-              {"f.json:1: /memroy", "unknown key \"memroy\"", "did you mean \"memory\"?"});
+  expectError(
+      [&] {
+        file.root().allowOnly({"memory", "name"});
+      },
+      {"f.json:1: /memroy", "unknown key \"memroy\"", "did you mean \"memory\"?"});
   expectError([&] { file.root().allowOnly({"xyz"}); }, {"known here: xyz"});
 }
 

@@ -19,7 +19,8 @@ void expectBad(const std::string &header, uint64_t dataBytes, const std::vector<
 
 TEST(Safetensors, ReadsAFile) {
   Folder folder;
-  std::string path = folder.write("f.safetensors", safetensors({{"b", "BF16", {2, 3}}, {"a", "F32", {5}}, {"s", "F16", {}}}));
+  std::string path = folder.write("f.safetensors",
+                                  safetensors({{"b", "BF16", {2, 3}}, {"a", "F32", {5}}, {"s", "F16", {}}}));
   InputFile file(path);
   SafetensorsHeader header = readSafetensorsHeader(file);
   ASSERT_EQ(header.tensors.size(), 3u);
@@ -40,7 +41,9 @@ TEST(Safetensors, NamesTheMissingBytesOfATruncatedFile) {
 
 TEST(Safetensors, RefusesBadLengths) {
   Folder folder;
-  auto read = [&](const std::string &content) { readSafetensorsHeader(InputFile(folder.write("f", content))); };
+  auto read = [&](const std::string &content) {
+    readSafetensorsHeader(InputFile(folder.write("f", content)));
+  };
   expectError([&] { read("abc"); }, {"3 bytes", "at least 8"});
   std::string bomb;
   append(bomb, uint64_t{1} << 40);
@@ -52,26 +55,35 @@ TEST(Safetensors, RefusesBadLengths) {
 
 TEST(Safetensors, RefusesBadOffsets) {
   expectBad(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8, {"\"a\"", "before its begin"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,12]}})", 12, {"F32 [2] takes 8 bytes", "span 12"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-            12, {"\"a\" and \"b\" overlap"});
-  expectBad(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[18446744073709551600,18446744073709551608]}})", 8,
-            {"overflow 64 bits"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[4611686018427387904,8],"data_offsets":[0,0]}})", 0, {"overflows 64 bits"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,12]}})", 12,
+            {"F32 [2] takes 8 bytes", "span 12"});
+  expectBad(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+      12, {"\"a\" and \"b\" overlap"});
+  expectBad(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[18446744073709551600,18446744073709551608]}})",
+            8, {"overflow 64 bits"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[4611686018427387904,8],"data_offsets":[0,0]}})", 0,
+            {"overflows 64 bits"});
   expectBad(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}})", 0, {"impossible shape"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4, {"impossible shape"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4,
+            {"impossible shape"});
 }
 
 TEST(Safetensors, RefusesBadStructure) {
-  expectBad(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-            4, {"\"a\" stands twice"});
+  expectBad(
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      4, {"\"a\" stands twice"});
   expectBad(R"({"a":{"dtype":"F32","shape":[1]}})", 4, {"needs dtype, shape and two data_offsets"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4, {"needs dtype, shape and two data_offsets"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})", 4, {"a number where none may stand"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4,
+            {"needs dtype, shape and two data_offsets"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})", 4,
+            {"a number where none may stand"});
   expectBad(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4, {"unknown field \"x\""});
   expectBad(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4, {"a number where none may stand"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})", 4, {"a list where none may stand"});
-  expectBad(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4, {"a fraction where none may stand"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})", 4,
+            {"a list where none may stand"});
+  expectBad(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4,
+            {"a fraction where none may stand"});
   expectBad(R"({"a":3})", 4, {"a number where none may stand", "\"a\""});
   expectBad("[1]", 4, {"a list where none may stand"});
   expectBad("{", 4, {"not valid JSON"});

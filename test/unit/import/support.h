@@ -1,4 +1,5 @@
-// Helpers of the importer tests: a temporary folder, small safetensors and GGUF files, and checks on messages.
+// Helpers of the importer tests: a temporary folder, small safetensors and GGUF files, and checks on
+// messages.
 #pragma once
 
 #include "compiler/import/architecture.h"
@@ -34,7 +35,9 @@ public:
     std::ofstream(path_ + "/" + name, std::ios::binary) << content;
     return path_ + "/" + name;
   }
-  std::string write(const std::string &name, const nlohmann::json &content) const { return write(name, content.dump(2)); }
+  std::string write(const std::string &name, const nlohmann::json &content) const {
+    return write(name, content.dump(2));
+  }
 
 private:
   std::string path_;
@@ -98,10 +101,10 @@ inline std::string safetensors(const std::vector<Tensor> &tensors) {
 
 // A Llama config of 2 layers that is quick to write to disk, and the tensors that belong to it.
 inline nlohmann::json tinyConfig(const std::string &type = "llama") {
-  return {{"model_type", type},       {"hidden_size", 16},          {"num_hidden_layers", 2},
-          {"num_attention_heads", 4}, {"num_key_value_heads", 2},   {"head_dim", 6},
-          {"intermediate_size", 20},  {"vocab_size", 32},           {"max_position_embeddings", 64},
-          {"rope_theta", 10000.0},    {"torch_dtype", "bfloat16"}, {"sliding_window", nullptr},
+  return {{"model_type", type},          {"hidden_size", 16},         {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},    {"num_key_value_heads", 2},  {"head_dim", 6},
+          {"intermediate_size", 20},     {"vocab_size", 32},          {"max_position_embeddings", 64},
+          {"rope_theta", 10000.0},       {"torch_dtype", "bfloat16"}, {"sliding_window", nullptr},
           {"tie_word_embeddings", false}};
 }
 

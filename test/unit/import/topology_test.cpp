@@ -1,4 +1,5 @@
-// topo.json: the examples, every check with the line and path it must report, and this machine's own topology.
+// topo.json: the examples, every check with the line and path it must report, and this machine's own
+// topology.
 #include "compiler/import/topology.h"
 
 #include "test/unit/import/support.h"
@@ -14,13 +15,19 @@ namespace {
 using nlohmann::json;
 
 json gpu(const std::string &id) {
-  return {{"id", id}, {"memory", "80GiB"}, {"capability", "9.0"}, {"memory_bandwidth", "3350GB/s"}, {"peak_flops", "989TFLOPS"}};
+  return {{"id", id},
+          {"memory", "80GiB"},
+          {"capability", "9.0"},
+          {"memory_bandwidth", "3350GB/s"},
+          {"peak_flops", "989TFLOPS"}};
 }
 json pair() {
   return {{"devices", {gpu("gpu0"), gpu("gpu1")}},
           {"links", {{{"a", "gpu0"}, {"b", "gpu1"}, {"kind", "NV18"}, {"bandwidth", "450GB/s"}}}}};
 }
-Topology read(const json &value) { return parseTopology(value.dump(2), "topo.json"); }
+Topology read(const json &value) {
+  return parseTopology(value.dump(2), "topo.json");
+}
 void expectBad(const json &value, const std::vector<std::string> &parts) {
   expectError([&] { read(value); }, parts);
 }
@@ -34,7 +41,8 @@ json removed(json value, const std::string &pointer, const std::string &key) {
 }
 
 TEST(Topology, ReadsDevicesAndLinks) {
-  Topology t = read(changed(changed(pair(), "/devices/1/reserved", "1GiB"), "/devices/0/pci_id", "0000:1b:00.0"));
+  Topology t =
+      read(changed(changed(pair(), "/devices/1/reserved", "1GiB"), "/devices/0/pci_id", "0000:1b:00.0"));
   ASSERT_EQ(t.devices.size(), 2u);
   EXPECT_EQ(t.hosts, (std::vector<std::string>{"localhost"}));
   EXPECT_EQ(t.devices[0].memoryBytes, uint64_t{80} << 30);
@@ -55,19 +63,25 @@ TEST(Topology, ReadsDevicesAndLinks) {
 }
 
 TEST(Topology, Quantities) {
-  auto memory = [](const json &value) { return read(changed(pair(), "/devices/0/memory", value)).devices[0].memoryBytes; };
+  auto memory = [](const json &value) {
+    return read(changed(pair(), "/devices/0/memory", value)).devices[0].memoryBytes;
+  };
   EXPECT_EQ(memory(85899345920), 85899345920u);
   EXPECT_EQ(memory("80 GiB"), uint64_t{80} << 30);
   EXPECT_EQ(memory("81559MiB"), uint64_t{81559} << 20);
   EXPECT_EQ(memory("80GB"), 80000000000u);
   EXPECT_EQ(memory("1.5GiB"), uint64_t{3} << 29);
   EXPECT_EQ(memory("8e9"), 8000000000u);
-  auto bandwidth = [](const json &value) { return read(changed(pair(), "/links/0/bandwidth", value)).links[0].bandwidth; };
+  auto bandwidth = [](const json &value) {
+    return read(changed(pair(), "/links/0/bandwidth", value)).links[0].bandwidth;
+  };
   EXPECT_EQ(bandwidth("400Gbit/s"), 50e9);
   EXPECT_EQ(bandwidth("400Gb/s"), 50e9);
   EXPECT_EQ(bandwidth("25GB/s"), 25e9);
   EXPECT_EQ(bandwidth(12.5e9), 12.5e9);
-  auto capability = [](const json &value) { return read(changed(pair(), "/devices/0/capability", value)).devices[0].capability; };
+  auto capability = [](const json &value) {
+    return read(changed(pair(), "/devices/0/capability", value)).devices[0].capability;
+  };
   EXPECT_EQ(capability("8.9"), 89);
   EXPECT_EQ(capability(8.9), 89);
   EXPECT_EQ(capability(89), 89);
@@ -78,13 +92,15 @@ TEST(Topology, Quantities) {
 }
 
 TEST(Topology, BadQuantities) {
-  for (const json &value : {json("80 gigs"), json("GiB"), json("-80GiB"), json(-5), json("0x50"), json(""), json("inf"),
-                            json(true), json("1e400GiB"), json(0), json("0GiB"), json("80GiB/s"), json("99999999999TiB")}) {
+  for (const json &value :
+       {json("80 gigs"), json("GiB"), json("-80GiB"), json(-5), json("0x50"), json(""), json("inf"),
+        json(true), json("1e400GiB"), json(0), json("0GiB"), json("80GiB/s"), json("99999999999TiB")}) {
     SCOPED_TRACE(value.dump());
     expectBad(changed(pair(), "/devices/1/memory", value), {"topo.json:", ": /devices/1/memory: "});
   }
   expectBad(changed(pair(), "/links/0/bandwidth", 0), {"/links/0/bandwidth", "above zero"});
-  expectBad(changed(pair(), "/links/0/bandwidth", "450GB"), {"/links/0/bandwidth", "unknown unit \"GB\"", "\"900GB/s\""});
+  expectBad(changed(pair(), "/links/0/bandwidth", "450GB"),
+            {"/links/0/bandwidth", "unknown unit \"GB\"", "\"900GB/s\""});
   expectBad(changed(pair(), "/links/0/latency", 5), {"/links/0/latency", "more than a second"});
   expectBad(changed(pair(), "/links/0/latency", -1), {"/links/0/latency", "negative"});
   expectBad(changed(pair(), "/devices/0/peak_flops", 0), {"/devices/0/peak_flops", "above zero"});
@@ -94,8 +110,10 @@ TEST(Topology, BadQuantities) {
 }
 
 TEST(Topology, LineAndPath) {
-  std::string text = "{\n  \"devices\": [\n    {\n      \"id\": \"cpu0\",\n      \"kind\": \"cpu\",\n      \"memory\": \"x\"\n    }\n  ]\n}\n";
-  expectError([&] { parseTopology(text, "topo.json"); }, {"topo.json:6: /devices/0/memory: cannot read \"x\" as a quantity"});
+  std::string text = "{\n  \"devices\": [\n    {\n      \"id\": \"cpu0\",\n      \"kind\": \"cpu\",\n      "
+                     "\"memory\": \"x\"\n    }\n  ]\n}\n";
+  expectError([&] { parseTopology(text, "topo.json"); },
+              {"topo.json:6: /devices/0/memory: cannot read \"x\" as a quantity"});
   expectError([&] { parseTopology("{\n\n \"devices\": [}", "topo.json"); }, {"topo.json:3: not valid JSON"});
 }
 
@@ -119,7 +137,8 @@ TEST(Topology, UniqueDevices) {
   expectBad(changed(pair(), "/devices/1/id", "gpu0"), {"/devices/1/id", "\"gpu0\" stands twice"});
   json uuids = changed(changed(pair(), "/devices/0/uuid", "GPU-1"), "/devices/1/uuid", "GPU-1");
   expectBad(uuids, {"/devices/1/uuid", "stands twice"});
-  json pci = changed(changed(pair(), "/devices/0/pci_id", "0000:01:00.0"), "/devices/1/pci_id", "0000:01:00.0");
+  json pci =
+      changed(changed(pair(), "/devices/0/pci_id", "0000:01:00.0"), "/devices/1/pci_id", "0000:01:00.0");
   expectBad(pci, {"/devices/1/pci_id", "stands twice"});
   // The same address on two hosts is fine.
   pci["hosts"] = {"x", "y"};
@@ -133,23 +152,28 @@ TEST(Topology, Hosts) {
   two["links"][0]["kind"] = "NET";
   EXPECT_EQ(read(two).devices[1].host, 1);
   EXPECT_EQ(read(changed(two, "/devices/1/host", 1)).devices[1].host, 1);
-  expectBad(changed(two, "/devices/1/host", "nodel"), {"/devices/1/host", "no host \"nodel\"", "did you mean \"node"});
+  expectBad(changed(two, "/devices/1/host", "nodel"),
+            {"/devices/1/host", "no host \"nodel\"", "did you mean \"node"});
   expectBad(changed(two, "/devices/1/host", 2), {"/devices/1/host", "host number 2 of 2"});
   expectBad(changed(two, "/hosts", json{"a", "a"}), {"/hosts/1", "stands twice"});
   expectBad(changed(two, "/hosts", json::array()), {"/hosts", "empty"});
-  expectBad(changed(two, "/links/0/kind", "SYS"), {"/links/0", "different hosts", "must be of kind NET, not SYS"});
+  expectBad(changed(two, "/links/0/kind", "SYS"),
+            {"/links/0", "different hosts", "must be of kind NET, not SYS"});
   two["links"] = json::array();
   EXPECT_FALSE(read(two).find(0, 1)); // hosts need not be linked
   two["default_network_link"] = {{"kind", "NET"}, {"bandwidth", "100Gbit/s"}};
   ASSERT_TRUE(read(two).find(0, 1));
   EXPECT_EQ(read(two).find(0, 1)->latency, 15e-6);
-  expectBad(changed(two, "/default_network_link/kind", "SYS"), {"/default_network_link", "of kind NET, not SYS"});
+  expectBad(changed(two, "/default_network_link/kind", "SYS"),
+            {"/default_network_link", "of kind NET, not SYS"});
 }
 
 TEST(Topology, LinkReferencesAndKinds) {
-  expectBad(changed(pair(), "/links/0/b", "gpu7"), {"/links/0/b", "no device \"gpu7\"", "did you mean \"gpu"});
+  expectBad(changed(pair(), "/links/0/b", "gpu7"),
+            {"/links/0/b", "no device \"gpu7\"", "did you mean \"gpu"});
   expectBad(changed(pair(), "/links/0/b", "gpu0"), {"/links/0", "no link to itself"});
-  expectBad(changed(pair(), "/links/0/kind", "PIXX"), {"/links/0/kind", "unknown kind \"PIXX\"; did you mean \"PIX\"?"});
+  expectBad(changed(pair(), "/links/0/kind", "PIXX"),
+            {"/links/0/kind", "unknown kind \"PIXX\"; did you mean \"PIX\"?"});
   for (const char *bad : {"NV", "NV0", "NV100", "nv18", "NVx", "", "X"})
     expectBad(changed(pair(), "/links/0/kind", bad), {"/links/0/kind", "unknown kind"});
   for (const char *good : {"NV1", "NV4", "NV18", "PIX", "PXB", "PHB", "NODE", "SYS"})
@@ -169,7 +193,8 @@ TEST(Topology, LinkReferencesAndKinds) {
 TEST(Topology, MissingRowsNameThePairAndTheRemedy) {
   json three = pair();
   three["devices"].push_back(gpu("gpu2"));
-  expectBad(three, {"topo.json:", "/links: no link between \"gpu0\" and \"gpu2\"", "nor for 1 other pairs", "default_link"});
+  expectBad(three, {"topo.json:", "/links: no link between \"gpu0\" and \"gpu2\"", "nor for 1 other pairs",
+                    "default_link"});
   json none = pair();
   none.erase("links");
   expectBad(none, {"no link between \"gpu0\" and \"gpu1\""});
@@ -204,7 +229,8 @@ TEST(Topology, Groups) {
 }
 
 TEST(Topology, CpuDevicesShareMemory) {
-  json cpu = {{"kind", "cpu"}, {"memory", "1GiB"}, {"memory_bandwidth", "10GB/s"}, {"peak_flops", "100GFLOPS"}};
+  json cpu = {
+      {"kind", "cpu"}, {"memory", "1GiB"}, {"memory_bandwidth", "10GB/s"}, {"peak_flops", "100GFLOPS"}};
   json t = {{"device_defaults", cpu}, {"devices", {{{"id", "a"}}, {{"id", "b"}}}}};
   Topology read2 = read(t);
   EXPECT_EQ(read2.devices[0].capability, 0);
@@ -283,7 +309,8 @@ TEST(Topology, SchemaAndReaderKnowTheSameKeys) {
   };
   json document = pair();
   document["device_defaults"] = json::object();
-  json link = {{"kind", "SYS"}, {"bandwidth", 1}}, group = {{"devices", {"gpu0", "gpu1"}}, {"kind", "SYS"}, {"bandwidth", 1}};
+  json link = {{"kind", "SYS"}, {"bandwidth", 1}},
+       group = {{"devices", {"gpu0", "gpu1"}}, {"kind", "SYS"}, {"bandwidth", 1}};
   document["link_groups"] = {group};
   document["default_link"] = link;
   document["default_network_link"] = {{"kind", "NET"}, {"bandwidth", 1}};
