@@ -1,0 +1,61 @@
+// The threads of an executor: one per rank, each running every step in the order submitted, at its own pace. Backends say
+// what running a step on a rank means.
+#pragma once
+
+#include "runtime/comm/host_world.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/step.h"
+#include "runtime/support/wait_word.h"
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace llmrt::exec {
+
+class StepLoop {
+public:
+  struct Options {
+    StepLimits limits;
+    uint32_t ranks = 1;
+    unsigned in_flight = 1;   // steps under way at once
+    uint32_t output_rank = 0; // whose results are handed on
+    std::chrono::nanoseconds idle_spin{}; // how long a rank without work spins before it sleeps
+    std::function<void(uint32_t rank)> on_thread_start = {};
+    // Runs all ops of a step on a rank, on that rank's thread; on the output rank returns its logits, valid until the
+    // rank's next step.
+    std::function<LogitsView(uint32_t rank, const Step &step)> run_step;
+    Executor::StepDone on_done;
+  };
+
+  // Starts the threads. `world` must outlive this object; a rank that fails ends it. Throws llmrt::Error.
+  StepLoop(Options options, comm::HostWorld &world);
+  ~StepLoop(); // ends the world, joins the threads
+
+  // As Executor::submit().
+  void submit(std::shared_ptr<const StepBatch> batch);
+  unsigned in_flight() const { return static_cast<unsigned>(slots_.size()); }
+
+private:
+  void serve(uint32_t rank);
+  bool wait_for_step(uint64_t next);
+  void run_step(uint32_t rank, Step &step);
+  void leave(Step &step);
+  void stop();
+
+  Options options_;
+  comm::HostWorld &world_;
+  std::mutex submit_mutex_;
+  uint64_t last_id_ = 0;
+  // A step's state sits in one of as many slots as steps can be in flight; the last rank through frees the slot.
+  std::vector<Step> slots_;
+  std::atomic<uint64_t> submitted_{0};
+  WaitWord work_;  // moves with submitted_
+  WaitWord freed_; // moves when a slot becomes free
+  std::vector<std::thread> threads_;
+};
+
+} // namespace llmrt::exec
