@@ -12,8 +12,8 @@ int main(int argc, char **argv) {
       "\n"
       "Examples:\n"
       "  llmrt serve plan.fb                              # OpenAI-compatible API on 127.0.0.1:8000\n"
-      "  llmrt run plan.fb --prompt 'Once upon a time'    # continues a text, once\n"
-      "  llmrt run plan.fb --chat --prompt 'Who are you?' # asks a chat model\n"
+      "  llmrt run plan.fb --prompt 'Who are you?'        # asks a chat model, once\n"
+      "  llmrt run plan.fb --raw --prompt 'Once upon'     # continues a text\n"
       "\n"
       "A plan is made in a model's folder by: llmc compile --topo topo.json --tp 3 --pp 2",
       "llmrt"};

@@ -21,12 +21,15 @@ static constexpr size_t kMaxPromptFile = 256u << 20;
 
 void PromptFlags::add_to(CLI::App &command) {
   command.add_option("--prompt", text,
-                     "The text to continue, or with --chat the question; - reads it from stdin");
+                     "The question to a chat model, or the text to continue; - reads it from stdin");
   command.add_option("--prompt-ids", ids, "The prompt as token ids, as 1,2,3; no tokenizer is needed");
   command.add_option("--prompt-file", file,
                      "A JSON file with a list of prompts: texts, or lists of token ids");
-  command.add_flag("--chat", chat, "Take the prompt as a user's message, in the model's chat template");
-  command.add_option("--system", system, "With --chat: the system message");
+  command.add_flag(
+      "--chat", chat,
+      "Take texts as a user's message, in the model's chat template (default where the model has one)");
+  command.add_flag("--raw", raw, "Continue texts as they are, without the chat template");
+  command.add_option("--system", system, "The system message to go before the user's");
 }
 
 void PromptFlags::check() const {
@@ -34,10 +37,10 @@ void PromptFlags::check() const {
   if (given != 1)
     throw CLI::ValidationError(given ? "--prompt, --prompt-ids and --prompt-file exclude each other"
                                      : "one of --prompt, --prompt-ids and --prompt-file is required");
-  if (chat && !ids.empty())
-    throw CLI::ValidationError("--chat needs a text: give --prompt");
-  if (!system.empty() && !chat)
-    throw CLI::ValidationError("--system goes with --chat");
+  if ((chat || !system.empty()) && !ids.empty())
+    throw CLI::ValidationError("--chat and --system need a text: give --prompt");
+  if ((chat || !system.empty()) && raw)
+    throw CLI::ValidationError("--raw excludes --chat and --system");
 }
 
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const plan::Plan &plan) {
@@ -67,6 +70,10 @@ static std::vector<int32_t> parse_ids(const std::string &list) {
   }
 }
 
+static bool has_template(const plan::Plan &plan) {
+  return plan.text() && plan.text()->chat_template() && plan.text()->chat_template()->size() > 0;
+}
+
 static std::string chat_text(const std::string &message, const PromptFlags &flags, const plan::Plan &plan) {
 #ifdef LLMRT_HAVE_TEMPLATE
   const plan::Text *text = plan.text();
@@ -90,7 +97,7 @@ static std::vector<int32_t> encode(const std::string &prompt, const PromptFlags 
                                    const plan::Plan &plan, const text::Tokenizer *tokenizer) {
   if (!tokenizer)
     throw Error("the plan carries no tokenizer: give the prompt as --prompt-ids");
-  if (flags.chat)
+  if (flags.chat || !flags.system.empty() || (!flags.raw && has_template(plan)))
     return tokenizer->encode(chat_text(prompt, flags, plan), false);
   return tokenizer->encode(prompt, true);
 }

@@ -14,10 +14,10 @@ namespace llmrt::tool {
 
 struct PromptFlags {
   std::string text, ids, file, system;
-  bool chat = false;
+  bool chat = false, raw = false;
 
   void add_to(CLI::App &command);
-  // Throws CLI::Error unless exactly one source is given.
+  // Throws CLI::Error unless exactly one source is given, and the rest goes together.
   void check() const;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/support/error.h"
 #include "tools/llmrt/answer.h"
 #include "tools/llmrt/commands.h"
+#include "tools/llmrt/npy.h"
 #include "tools/llmrt/prompts.h"
 #include "tools/llmrt/sampling_flags.h"
 #include "tools/llmrt/startup.h"
@@ -66,6 +67,10 @@ void run(const RunFlags &flags) {
   const auto tokenizer = load_tokenizer(plan->root());
   auto prompts = read_prompts(flags.prompts, plan->root(), tokenizer.get());
   const size_t count = prompts.size();
+  if (!flags.dump_logits.empty())
+    for (size_t i = 0; i < count; ++i)
+      write_npy(logits_path(flags.dump_logits, i, count), {}, 0,
+                0);                             // a path that cannot be written fails now
   std::vector<std::unique_ptr<Answer>> answers; // outlive the engine, whose callbacks refer to them
   Started started = start(flags.start, static_cast<uint32_t>(count), flags.verbose);
   const bool streams = single && !flags.json;

@@ -111,8 +111,6 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
                 (problems.size() > 1
                      ? " (and " + std::to_string(problems.size() - 1) + " more; see llmc verify)"
                      : ""));
-  notice_devices(s.plan->root());
-
   ProgressBar bar(terminal);
   EngineOptions options;
   options.plan_folder = flags.model_dir;
@@ -122,6 +120,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   s.engine = Engine::create(s.plan, options);
   bar.clear();
+  notice_devices(s.plan->root());
   if (report) {
     print_memory(*s.plan, s.engine->memory());
     const plan::Plan &plan = s.plan->root();
