@@ -159,5 +159,5 @@ def test_bad_plans(plans, tmp_path, damage):
 
 def test_run_from_text(plans):
     """`llmrt run --prompt` answers once on the terminal."""
-    done = run("llmrt", "run", plans("smollm2"), "--prompt", "What is the capital of France?", "--max-tokens", 24, "--temperature", 0)
+    done = run("llmrt", "run", plans("smollm2"), "--chat", "--prompt", "What is the capital of France?", "--max-tokens", 24, "--temperature", 0)
     assert "Paris" in done.out, done
