@@ -233,7 +233,8 @@ template <typename OpTable> void TinyPlan::op(OpTable table, int32_t layer, cons
   OpT op;
   op.layer = layer;
   op.op.Set(std::move(table));
-  op.kernel = s_.kernel_prefix + name_of(op.op.type) + suffix;
+  const bool communicates = op.op.type >= OpKind::AllReduce;
+  op.kernel = (communicates ? std::string("host.") : s_.kernel_prefix) + name_of(op.op.type) + suffix;
   p_->ops.push_back(own(std::move(op)));
 }
 

@@ -27,7 +27,7 @@ struct TinySpec {
   // Empty: every tensor is filled (norms with ones, others normally). Otherwise one file of this path holds all
   // tensors, f32, one after the other in the order of PlanT::tensors, from byte 0 on.
   std::string weight_file;
-  std::string kernel_prefix = "cpu."; // kernels are named kernel_prefix + op (+ ".packed16" for packed linears)
+  std::string kernel_prefix = "cpu."; // kernel_prefix + op (+ ".packed16"); communication is "host." + op
 };
 
 // A complete plan that verify() accepts.
