@@ -101,8 +101,8 @@ struct Linear {
   int64_t M, N, K;
   DType act, weight_type, out_type;
 };
-// Products of few rows (decode): read the weight once at memory speed. M from 1 to kSkinnyMaxRows; any N, K.
-// f32 accumulation. Larger M go to cuBLASLt (runtime/exec/cuda).
+// Products of few rows (decode): read the weight once at memory speed. any N, K.
+// f32 accumulation. Beyond kSkinnyMaxRows rows the weight is read again for each so many; cuBLASLt is better there.
 inline constexpr int kSkinnyMaxRows = 32;
 void skinny_linear(const Linear &p, cudaStream_t stream);
 

@@ -159,9 +159,19 @@ template <typename W, typename Out> void run_mma(const Linear &p, cudaStream_t s
 
 } // namespace
 
-void skinny_linear(const Linear &p, cudaStream_t stream) {
-  if (p.M <= 0)
+void skinny_linear(const Linear &whole, cudaStream_t stream) {
+  if (whole.M <= 0)
     return;
+  Linear p = whole;
+  p.M = whole.M < kSkinnyMaxRows ? whole.M : kSkinnyMaxRows;
+  if (whole.M > p.M) { // more rows than the kernel takes at once
+    Linear rest = whole;
+    rest.M -= p.M;
+    rest.input = static_cast<const char *>(whole.input) + p.M * whole.ld_input * dtype_bytes(whole.act);
+    rest.out = static_cast<char *>(whole.out) + p.M * whole.ld_out * dtype_bytes(whole.out_type);
+    skinny_linear(p, stream);
+    return skinny_linear(rest, stream);
+  }
   const bool tensor_cores = p.act == p.weight_type && p.weight_type != DType::f32 && p.K % 8 == 0 &&
                             reinterpret_cast<uintptr_t>(p.weight) % 16 == 0 && aligned16<__half>(p.input, p.ld_input);
   with_type(p.out_type, [&](auto out) {

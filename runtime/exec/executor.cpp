@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/exec/backend.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
 #include "runtime/exec/weight_loader.h"
@@ -112,6 +113,8 @@ std::unique_ptr<Executor> Executor::create(std::shared_ptr<const plan::LoadedPla
                                            StepDone on_done) {
   if (!plan || !on_done)
     throw Error("an executor needs a plan and someone to hand results to");
+  if (std::unique_ptr<Executor> executor = create_on_devices(plan, options, on_done))
+    return executor;
   check_plan(*plan);
   return std::make_unique<HostExecutor>(std::move(plan), options, std::move(on_done));
 }

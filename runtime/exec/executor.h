@@ -45,6 +45,9 @@ struct ExecutorOptions {
   double collective_timeout_s = 60;
   std::function<void(const LoadProgress &)> on_progress; // called from one thread, a few times a second
   bool trace_collectives = false; // check sequence numbers at run time
+  std::string backend = "auto";   // cpu, cuda, or auto: cuda where plan, machine and build have it, cpu otherwise
+  bool share_devices = false;     // CUDA: several ranks may run on one GPU
+  bool eager = false;             // CUDA: no graphs
 };
 
 // Measured bytes of one rank, to set beside its ledger. Pages of the KV pool are committed as they are first used.

@@ -1,0 +1,85 @@
+#include "runtime/exec/backend.h"
+
+#include "runtime/exec/cuda/backend.h"
+#include "runtime/plan/access.h"
+#include "runtime/plan/loaded_plan.h"
+#include "runtime/plan/verify.h"
+#include "runtime/support/error.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+namespace llmrt::exec {
+
+namespace {
+
+struct CudaLibrary {
+  cuda::CreateExecutor create = nullptr;
+  std::string missing; // why not, where create is null
+};
+
+// Looks beside the running program, in ../lib beside it, and where the system looks. The library stays loaded.
+CudaLibrary load_cuda() {
+  std::error_code ec;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
+  void *library = nullptr;
+  std::string why;
+  for (const std::string &path : {(program / cuda::kLibrary).string(), (program / "../lib" / cuda::kLibrary).string(),
+                                  std::string(cuda::kLibrary)}) {
+    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library)
+      break;
+    // Keep the reason of a library that is there but does not load, not that of a path that does not exist.
+    if (why.empty() || std::filesystem::exists(path, ec))
+      why = dlerror();
+  }
+  CudaLibrary result;
+  if (!library) {
+    result.missing = "its library does not load (" + why + "): install the CUDA 13 runtime with cuBLAS and NCCL, or build llmrt "
+                     "where nvcc is found";
+    return result;
+  }
+  const auto count = reinterpret_cast<cuda::CountDevices>(dlsym(library, cuda::kCountEntry));
+  const auto create = reinterpret_cast<cuda::CreateExecutor>(dlsym(library, cuda::kEntry));
+  if (!count || !create)
+    result.missing = std::string(cuda::kLibrary) + " is of another version of llmrt";
+  else if (count() == 0)
+    result.missing = "the driver shows no CUDA device";
+  else
+    result.create = create;
+  return result;
+}
+
+bool planned_for_cuda(const plan::LoadedPlan &plan) {
+  for (uint32_t rank = 0; rank < plan.num_ranks(); ++rank)
+    if (plan.root().topology()->devices()->Get(plan.program(rank).device())->kind() != plan::DeviceKind::Cuda)
+      return false;
+  return true;
+}
+
+} // namespace
+
+std::unique_ptr<Executor> create_on_devices(const std::shared_ptr<const plan::LoadedPlan> &plan,
+                                            const ExecutorOptions &options, const Executor::StepDone &on_done) {
+  if (options.backend != "auto" && options.backend != "cpu" && options.backend != "cuda")
+    throw Error("backend '" + options.backend + "' is unknown: use auto, cpu or cuda");
+  if (options.backend == "cpu")
+    return nullptr;
+  if (const std::vector<plan::Problem> problems = plan::verify(plan->root()); !problems.empty())
+    throw Error("the plan '" + plan->path() + "' does not hold: " + plan::to_string(problems));
+  if (!planned_for_cuda(*plan)) {
+    if (options.backend == "cuda")
+      throw Error("the plan '" + plan->path() + "' has ranks on CPUs: compile it with a topology of cuda devices");
+    return nullptr;
+  }
+  const CudaLibrary library = load_cuda();
+  if (!library.create) {
+    if (options.backend == "cuda")
+      throw Error("the CUDA backend cannot be used: " + library.missing);
+    return nullptr;
+  }
+  return std::unique_ptr<Executor>(library.create(plan, options, on_done));
+}
+
+} // namespace llmrt::exec

@@ -1,0 +1,156 @@
+// The executor on GPUs: which rank runs where, loading, and the loop that runs steps.
+#include "runtime/exec/cuda/backend.h"
+#include "runtime/exec/cuda/rank.h"
+#include "runtime/exec/rank.h"
+#include "runtime/exec/step_loop.h"
+#include "runtime/exec/weight_loader.h"
+#include "runtime/plan/access.h"
+#include "runtime/support/affinity.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+namespace llmrt::exec::cuda {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+int count_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+std::string uuid_text(const cudaUUID_t &uuid) {
+  std::string text = "GPU-";
+  char pair[3];
+  for (int i = 0; i < 16; ++i) {
+    std::snprintf(pair, sizeof(pair), "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    text += pair;
+    if (i == 3 || i == 5 || i == 7 || i == 9)
+      text += '-';
+  }
+  return text;
+}
+
+// The CUDA device of each rank: by UUID or PCI id where the plan names one, otherwise by the device's place in the topology.
+std::vector<int> place_ranks(const plan::LoadedPlan &plan, bool share) {
+  const int present = count_devices();
+  const auto &devices = *plan.root().topology()->devices();
+  std::vector<int> result;
+  for (uint32_t rank = 0; rank < plan.num_ranks(); ++rank) {
+    const plan::Device &device = *devices.Get(plan.program(rank).device());
+    int found = -1;
+    for (int i = 0; i < present && (plan::size_of(device.uuid()) || plan::size_of(device.pci_id())); ++i) {
+      cudaDeviceProp prop;
+      LLMRT_CHECK(cudaGetDeviceProperties(&prop, i));
+      char pci[32] = {};
+      LLMRT_CHECK(cudaDeviceGetPCIBusId(pci, sizeof(pci), i));
+      if (uuid_text(prop.uuid) == plan::view_of(device.uuid()) || plan::view_of(device.pci_id()) == pci)
+        found = i;
+    }
+    const bool named = plan::size_of(device.uuid()) || plan::size_of(device.pci_id());
+    if (named && found < 0)
+      throw Error("rank " + std::to_string(rank) + " of the plan runs on device " + plan::quoted(device.id()) + " (" +
+                  std::string(plan::view_of(device.uuid())) + " " + std::string(plan::view_of(device.pci_id())) +
+                  "), which this machine does not have or CUDA_VISIBLE_DEVICES hides: compile for this machine's topology");
+    if (!named)
+      found = share ? static_cast<int>(plan.program(rank).device()) % present : static_cast<int>(plan.program(rank).device());
+    if (found >= present)
+      throw Error("rank " + std::to_string(rank) + " of the plan runs on device " + plan::quoted(device.id()) + ", number " +
+                  std::to_string(found) + " of the topology, but this machine has " + std::to_string(present) +
+                  " CUDA devices: compile with fewer ranks, or let ranks share GPUs (--share-devices)");
+    cudaDeviceProp prop;
+    LLMRT_CHECK(cudaGetDeviceProperties(&prop, found));
+    if (const unsigned capability = static_cast<unsigned>(prop.major * 10 + prop.minor); capability < device.capability())
+      throw Error("the plan was made for compute capability " + std::to_string(device.capability() / 10) + "." +
+                  std::to_string(device.capability() % 10) + ", device " + std::to_string(found) + " (" + prop.name + ") has " +
+                  std::to_string(prop.major) + "." + std::to_string(prop.minor) + ": compile for this machine's topology");
+    result.push_back(found);
+  }
+  return result;
+}
+
+class CudaExecutor final : public Executor {
+public:
+  CudaExecutor(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options, StepDone on_done)
+      : plan_(std::move(plan)), devices_(place_ranks(*plan_, options.share_devices)) {
+    const uint32_t count = plan_->num_ranks();
+    for (uint32_t rank = 0; rank < count; ++rank)
+      ranks_.push_back(std::make_unique<Rank>(plan_, rank, devices_[rank]));
+    load(options);
+
+    comm::HostWorldOptions world = exec::world_of(*plan_);
+    for (comm::ChannelSpec &channel : world.channels)
+      channel.slot_bytes = std::max<uint64_t>(channel.slot_bytes, 256); // pointers travel, not rows
+    const double deadline = std::clamp(options.collective_timeout_s, 1e-3, 86400.0);
+    world.timeout = std::chrono::nanoseconds(static_cast<int64_t>(deadline * 1e9));
+    world.cores_to_spare = count <= allowed_cores().size();
+    world.trace = options.trace_collectives;
+    world_ = comm::HostWorld::create(world);
+
+    StepLoop::Options loop;
+    loop.limits = StepLimits::of(plan_->root());
+    loop.ranks = count;
+    loop.in_flight = std::max(1u, plan_->root().pp());
+    loop.output_rank = plan_->root().output_rank();
+    loop.idle_spin = world.cores_to_spare ? 50us : 1us;
+    loop.on_thread_start = [this, deadline, eager = options.eager, in_flight = loop.in_flight](uint32_t rank) {
+      ranks_[rank]->join(devices_, world_->rank(rank), in_flight, deadline, eager);
+    };
+    loop.run_step = [this](uint32_t rank, const Step &step) { return ranks_[rank]->run(step); };
+    loop.on_done = std::move(on_done);
+    loop_ = std::make_unique<StepLoop>(std::move(loop), *world_);
+  }
+
+  void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
+  unsigned max_in_flight() const override { return loop_->in_flight(); }
+  std::vector<RankMemory> memory() const override {
+    std::vector<RankMemory> result;
+    for (const auto &rank : ranks_)
+      result.push_back(rank->memory());
+    return result;
+  }
+
+private:
+  void load(const ExecutorOptions &options) {
+    std::vector<Region> regions;
+    std::vector<std::byte *> pointers;
+    for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank) {
+      regions.emplace_back(plan_->program(rank).weight_bytes(), "the weights of rank " + std::to_string(rank) + " on the host");
+      pointers.push_back(regions.back().data());
+    }
+    WeightLoad load;
+    load.folder = options.plan_folder;
+    load.threads = options.threads ? options.threads : static_cast<unsigned>(allowed_cores().size());
+    if (options.on_progress)
+      load.on_progress = [&](uint64_t done, uint64_t total) { options.on_progress({done, total}); };
+    load_weights(*plan_, pointers, load);
+    for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank)
+      ranks_[rank]->load(pointers[rank]);
+  }
+
+  std::shared_ptr<const plan::LoadedPlan> plan_;
+  std::vector<int> devices_; // of each rank
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::unique_ptr<comm::HostWorld> world_;
+  std::unique_ptr<StepLoop> loop_; // last: its threads use all of the above
+};
+
+} // namespace
+
+} // namespace llmrt::exec::cuda
+
+extern "C" int llmrt_cuda_count_devices() { return llmrt::exec::cuda::count_devices(); }
+
+extern "C" llmrt::exec::Executor *llmrt_cuda_create_executor(const std::shared_ptr<const llmrt::plan::LoadedPlan> &plan,
+                                                             const llmrt::exec::ExecutorOptions &options,
+                                                             const llmrt::exec::Executor::StepDone &on_done) {
+  return new llmrt::exec::cuda::CudaExecutor(plan, options, on_done);
+}

@@ -1,0 +1,91 @@
+#include "runtime/exec/cuda/products.h"
+
+namespace llmrt::exec::cuda {
+
+namespace {
+
+cudaDataType_t library_type(llmrt::cuda::DType t) {
+  return t == llmrt::cuda::DType::f32 ? CUDA_R_32F : t == llmrt::cuda::DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+} // namespace
+
+// Row-major out[M, N] = x[M, K] · w[N, K]ᵀ is column-major outᵀ[N, M] = op(w) · xᵀ with op transposing the K × N matrix
+// that column-major reading sees in w.
+struct Products::Algorithm {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t weight = nullptr, input = nullptr, out = nullptr;
+  cublasLtMatmulAlgo_t algo{};
+
+  ~Algorithm() {
+    if (operation)
+      cublasLtMatmulDescDestroy(operation);
+    for (cublasLtMatrixLayout_t layout : {weight, input, out})
+      if (layout)
+        cublasLtMatrixLayoutDestroy(layout);
+  }
+};
+
+Products::Products(size_t workspace_bytes) : workspace_(workspace_bytes, "the workspace of matrix products") {
+  LLMRT_CHECK(cublasLtCreate(&handle_));
+}
+
+Products::~Products() {
+  algorithms_.clear();
+  cublasLtDestroy(handle_);
+}
+
+Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
+  const Key key{p.M, p.N, p.K, p.ld_input, p.ld_out, static_cast<int>(p.act), static_cast<int>(p.out_type), bias};
+  std::unique_ptr<Algorithm> &slot = algorithms_[key];
+  if (slot)
+    return *slot;
+  auto a = std::make_unique<Algorithm>();
+  const cudaDataType_t in = library_type(p.act), out = library_type(p.out_type);
+  LLMRT_CHECK(cublasLtMatmulDescCreate(&a->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const cublasOperation_t transpose = CUBLAS_OP_T;
+  LLMRT_CHECK(cublasLtMatmulDescSetAttribute(a->operation, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof(transpose)));
+  if (bias) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    LLMRT_CHECK(cublasLtMatmulDescSetAttribute(a->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+  }
+  LLMRT_CHECK(cublasLtMatrixLayoutCreate(&a->weight, in, p.K, p.N, p.K));
+  LLMRT_CHECK(cublasLtMatrixLayoutCreate(&a->input, in, p.K, p.M, p.ld_input));
+  LLMRT_CHECK(cublasLtMatrixLayoutCreate(&a->out, out, p.N, p.M, p.ld_out));
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  LLMRT_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  const size_t workspace = workspace_.size();
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+  cublasLtMatmulHeuristicResult_t result{};
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, a->operation, a->weight, a->input, a->out, a->out,
+                                                               preference, 1, &result, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
+    throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(p.M) + " x " + std::to_string(p.N) + " x " +
+                std::to_string(p.K) + ": " + cublasGetStatusString(status));
+  a->algo = result.algo;
+  return *(slot = std::move(a));
+}
+
+void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream) {
+  if (p.M <= 0)
+    return;
+  // cuBLASLt wants one input type and 16-byte rows; other shapes, and few rows, are our kernel's.
+  const int64_t size = static_cast<int64_t>(llmrt::cuda::dtype_bytes(p.act));
+  const bool library = p.M > llmrt::cuda::kSkinnyMaxRows && p.act == p.weight_type && p.K * size % 16 == 0 &&
+                       p.ld_input * size % 16 == 0;
+  if (!library)
+    return llmrt::cuda::skinny_linear(p, stream);
+  const bool bias = p.bias != nullptr;
+  Algorithm &a = find(p, bias);
+  if (bias)
+    LLMRT_CHECK(cublasLtMatmulDescSetAttribute(a.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias_like_out,
+                                               sizeof(bias_like_out)));
+  const float one = 1.0f, zero = 0.0f;
+  LLMRT_CHECK(cublasLtMatmul(handle_, a.operation, &one, p.weight, a.weight, p.input, a.input, &zero, p.out, a.out, p.out,
+                             a.out, &a.algo, workspace_.data(), workspace_.size(), stream));
+}
+
+} // namespace llmrt::exec::cuda

@@ -1,0 +1,34 @@
+// Products of many rows through cuBLASLt, which picks an algorithm per shape; of few rows through our own kernel.
+#pragma once
+
+#include "kernels/cuda/kernels.h"
+#include "runtime/exec/cuda/handles.h"
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+namespace llmrt::exec::cuda {
+
+// Belongs to one rank: its handle, workspace and the algorithms it has chosen.
+class Products {
+public:
+  explicit Products(size_t workspace_bytes);
+  ~Products();
+  Products(const Products &) = delete;
+  Products &operator=(const Products &) = delete;
+
+  // out = input · weightᵀ (+ bias). `bias_like_out`: the bias once more, in out_type, for the library's epilogue.
+  void linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream);
+
+private:
+  struct Algorithm;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
+  Algorithm &find(const llmrt::cuda::Linear &p, bool bias);
+
+  cublasLtHandle_t handle_ = nullptr;
+  DeviceMemory workspace_;
+  std::map<Key, std::unique_ptr<Algorithm>> algorithms_;
+};
+
+} // namespace llmrt::exec::cuda

@@ -1,0 +1,50 @@
+// A rank's program on the device: ops with resolved pointers, run in order on a stream.
+#pragma once
+
+#include "runtime/exec/cuda/inputs.h"
+#include "runtime/exec/cuda/products.h"
+#include "runtime/exec/cuda/world.h"
+#include "runtime/plan/loaded_plan.h"
+
+#include <functional>
+#include <vector>
+
+namespace llmrt::exec::cuda {
+
+// What an op runs with.
+struct OpContext {
+  const StepShape &shape;
+  const StepInputs &inputs;
+  Products &products;
+  RankLink *link; // to the other ranks; null with one rank
+  cudaStream_t stream;
+};
+
+// Where a rank's memory starts, and what its ops need beside the plan's buffers.
+struct DeviceBases {
+  std::byte *weights = nullptr, *arena = nullptr, *kv = nullptr;
+};
+
+class Program {
+public:
+  // The plan must have passed plan::verify(); weights are loaded by now (biases are converted here). Throws llmrt::Error
+  // naming the op for a kernel or type that this backend does not have.
+  Program(const plan::LoadedPlan &plan, uint32_t rank, const DeviceBases &bases);
+
+  void run(const OpContext &context) const;
+
+  // f32 [R, vocab] on the output rank, null elsewhere.
+  const float *logits() const { return logits_; }
+  size_t bytes() const; // device memory of its own
+  // Whether steps can be captured: no op needs the host while the step runs.
+  bool capturable() const { return capturable_; }
+
+private:
+  friend class ProgramBuilder;
+  std::vector<std::function<void(const OpContext &)>> ops_;
+  std::vector<DeviceMemory> owned_;
+  const float *logits_ = nullptr;
+  bool capturable_ = true;
+};
+
+} // namespace llmrt::exec::cuda

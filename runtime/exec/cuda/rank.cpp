@@ -1,0 +1,174 @@
+#include "runtime/exec/cuda/rank.h"
+
+#include "runtime/plan/access.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace llmrt::exec::cuda {
+
+namespace {
+
+constexpr size_t kProductWorkspace = 32 << 20; // what cuBLAS wants on Hopper
+constexpr size_t kStaging = 64 << 20;
+
+std::string purpose(const char *what, uint32_t rank) { return std::string(what) + " of rank " + std::to_string(rank); }
+
+// Sequence counts that decode steps are padded to: fine steps while small, by a quarter of a power of two beyond.
+int bucket_of(int seqs, int most) {
+  int bucket = 1;
+  while (bucket < seqs)
+    bucket += bucket < 8 ? 1 : std::max(1, (1 << (31 - __builtin_clz(static_cast<unsigned>(bucket)))) / 4);
+  return std::min(bucket, most);
+}
+
+// Context bounds of captured attention: powers of four from 512 on, so that a graph never splits far more than it must.
+int context_bucket(int context, int most) {
+  int bucket = 512;
+  while (bucket < context)
+    bucket *= 4;
+  return std::min(bucket, most);
+}
+
+} // namespace
+
+Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device)
+    : plan_(std::move(plan)), limits_(StepLimits::of(plan_->root())), rank_(rank), device_(device) {
+  LLMRT_CHECK(cudaSetDevice(device_));
+  const plan::Program &program = plan_->program(rank);
+  weights_ = DeviceMemory(program.weight_bytes(), purpose("the weights", rank));
+  arena_ = DeviceMemory(program.arena_bytes(), purpose("the activations", rank));
+  kv_ = DeviceMemory(program.kv() ? program.kv()->bytes() : 0, purpose("the KV pages", rank));
+  stream_ = std::make_unique<Stream>();
+  inputs_ = std::make_unique<StepInputs>(limits_);
+  products_ = std::make_unique<Products>(kProductWorkspace);
+  finished_ = std::make_unique<Event>();
+  if (program.logits())
+    logits_ = PinnedMemory(size_t(limits_.max_logits_rows) * limits_.vocab * sizeof(float));
+}
+
+Rank::~Rank() {
+  cudaSetDevice(device_);
+  cudaStreamSynchronize(*stream_);
+}
+
+void Rank::load(const std::byte *weights) {
+  LLMRT_CHECK(cudaSetDevice(device_));
+  // Through pinned memory, one half being filled while the other is on its way.
+  PinnedMemory staging[2] = {PinnedMemory(kStaging), PinnedMemory(kStaging)};
+  Event copied[2];
+  int turn = 0;
+  for (size_t at = 0; at < weights_.size(); at += kStaging, turn ^= 1) {
+    const size_t bytes = std::min(kStaging, weights_.size() - at);
+    LLMRT_CHECK(cudaEventSynchronize(copied[turn]));
+    std::memcpy(staging[turn].data(), weights + at, bytes);
+    LLMRT_CHECK(cudaMemcpyAsync(weights_.data() + at, staging[turn].data(), bytes, cudaMemcpyHostToDevice, *stream_));
+    LLMRT_CHECK(cudaEventRecord(copied[turn], *stream_));
+  }
+  LLMRT_CHECK(cudaStreamSynchronize(*stream_));
+  program_ = std::make_unique<Program>(*plan_, rank_, DeviceBases{weights_.data(), arena_.data(), kv_.data()});
+}
+
+void Rank::join(const std::vector<int> &devices, comm::Communicator &host, unsigned in_flight, double deadline_s, bool eager) {
+  LLMRT_CHECK(cudaSetDevice(device_));
+  deadline_s_ = deadline_s;
+  graphs_ = !eager && program_->capturable();
+  if (plan_->num_ranks() > 1)
+    link_ = std::make_unique<RankLink>(*plan_, rank_, devices, host, in_flight);
+}
+
+StepShape Rank::shape_of(const Step &step) const {
+  const StepBatch &batch = *step.batch;
+  StepShape shape;
+  shape.tokens = step.tokens();
+  shape.rows = step.logits_rows();
+  shape.seqs = static_cast<int>(step.seqs());
+  for (int s = 0; s < shape.seqs; ++s) {
+    shape.max_query = std::max(shape.max_query, batch.seq_starts[s + 1] - batch.seq_starts[s]);
+    shape.max_context = std::max(shape.max_context, batch.context_lens[s]);
+  }
+  return shape;
+}
+
+// Runs a pure decode step as a graph, captured when its bucket is first met. False where the step is of another kind.
+bool Rank::replay(const Step &step, StepShape &shape) {
+  if (!graphs_ || shape.max_query != 1 || shape.rows != shape.tokens)
+    return false;
+  const int most = static_cast<int>(std::min(limits_.max_num_seqs, limits_.max_logits_rows));
+  shape.seqs = bucket_of(shape.seqs, most);
+  shape.tokens = shape.rows = shape.seqs;
+  shape.max_context = context_bucket(shape.max_context, static_cast<int>(limits_.max_model_len));
+  inputs_->upload(step, shape, *stream_);
+  std::unique_ptr<Graph> &graph = graph_by_bucket_[{shape.seqs, shape.max_context}];
+  const OpContext context{shape, *inputs_, *products_, nullptr, *stream_};
+  if (!graph) {
+    program_->run(context); // chooses algorithms, and is this step's own run
+    cudaGraph_t captured = nullptr;
+    LLMRT_CHECK(cudaStreamBeginCapture(*stream_, cudaStreamCaptureModeThreadLocal));
+    try {
+      program_->run(context);
+    } catch (...) {
+      cudaStreamEndCapture(*stream_, &captured);
+      throw;
+    }
+    LLMRT_CHECK(cudaStreamEndCapture(*stream_, &captured));
+    graph = std::make_unique<Graph>(captured);
+    return true;
+  }
+  graph->launch(*stream_);
+  return true;
+}
+
+LogitsView Rank::run(const Step &step) {
+  if (link_)
+    link_->begin_step(step.batch->id);
+  StepShape shape = shape_of(step);
+  const int64_t rows = shape.rows;
+  if (!replay(step, shape)) {
+    inputs_->upload(step, shape, *stream_);
+    program_->run({shape, *inputs_, *products_, link_.get(), *stream_});
+  }
+  if (program_->logits() && rows != 0)
+    LLMRT_CHECK(cudaMemcpyAsync(logits_.data(), program_->logits(), static_cast<size_t>(rows) * limits_.vocab * sizeof(float),
+                                cudaMemcpyDeviceToHost, *stream_));
+  LLMRT_CHECK(cudaEventRecord(*finished_, *stream_));
+  wait(step);
+  if (!program_->logits() || rows == 0)
+    return {nullptr, 0, static_cast<size_t>(limits_.vocab)};
+  return {reinterpret_cast<const float *>(logits_.data()), static_cast<size_t>(rows), static_cast<size_t>(limits_.vocab)};
+}
+
+// Polls, so that a device that never finishes (a lost peer inside a collective) becomes an error with a name.
+void Rank::wait(const Step &step) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  while (true) {
+    const cudaError_t status = cudaEventQuery(*finished_);
+    if (status == cudaSuccess)
+      return;
+    if (status != cudaErrorNotReady)
+      check(status, ("step " + std::to_string(step.batch->id) + " on rank " + std::to_string(rank_)).c_str());
+    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+    if (waited > deadline_s_)
+      throw Error("rank " + std::to_string(rank_) + " did not finish step " + std::to_string(step.batch->id) +
+                  " on CUDA device " + std::to_string(device_) + " within " + std::to_string(deadline_s_) +
+                  " s: the device hangs, or a rank that it communicates with is lost");
+    if (waited > 0.05)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+RankMemory Rank::memory() const {
+  RankMemory memory;
+  memory.rank = rank_;
+  memory.weights = weights_.size();
+  memory.arena = arena_.size();
+  memory.kv = kv_.size();
+  memory.workspace = kProductWorkspace + inputs_->bytes() + program_->bytes();
+  memory.communication = link_ ? link_->bytes() : 0;
+  return memory;
+}
+
+} // namespace llmrt::exec::cuda
