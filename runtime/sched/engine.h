@@ -53,6 +53,9 @@ struct EngineOptions {
   unsigned threads = 0;                // CPU threads; 0: all
   uint32_t max_queued_requests = 1024; // waiting, beyond those that run
   bool prefix_cache = true;
+  std::string backend = "auto";         // cpu, cuda, or auto (see exec::ExecutorOptions)
+  bool share_devices = false;           // CUDA: several ranks may run on one GPU
+  bool eager = false;                   // CUDA: no graphs
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
 };
 

@@ -29,6 +29,9 @@ std::unique_ptr<Engine> Engine::create(std::shared_ptr<const plan::LoadedPlan> p
   exec::ExecutorOptions exec;
   exec.plan_folder = options.plan_folder.empty() ? plan->folder() : options.plan_folder;
   exec.threads = options.threads;
+  exec.backend = options.backend;
+  exec.share_devices = options.share_devices;
+  exec.eager = options.eager;
   if (options.on_load_progress)
     exec.on_progress = [&options](const exec::LoadProgress &p) {
       options.on_load_progress(p.bytes_done, p.bytes_total);

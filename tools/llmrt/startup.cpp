@@ -14,6 +14,12 @@ namespace llmrt::tool {
 void StartFlags::add_to(CLI::App &command) {
   command.add_option("PLAN", plan_path, "The plan, as llmc compile wrote it")->required();
   command.add_option("--model-dir", model_dir, "Folder of the weight files, if they are not beside the plan");
+  command.add_option("--backend", backend,
+                     "Where to execute: cuda, cpu, or auto (the plan's GPUs where this machine has them, the CPU otherwise)")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command.add_flag("--share-devices", share_devices, "CUDA: let several ranks run on one GPU where there are too few");
+  command.add_flag("--eager", eager, "CUDA: run decode steps op by op, without graphs");
   command.add_option("--threads", threads, "CPU threads, all ranks together (default: every core)")
       ->check(CLI::Range(1u, 4096u));
   command.add_flag("--no-prefix-cache", no_prefix_cache,
@@ -115,6 +121,9 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   EngineOptions options;
   options.plan_folder = flags.model_dir;
   options.threads = flags.threads;
+  options.backend = flags.backend;
+  options.share_devices = flags.share_devices;
+  options.eager = flags.eager;
   options.max_queued_requests = max_queued_requests;
   options.prefix_cache = !flags.no_prefix_cache;
   options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };

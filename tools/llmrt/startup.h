@@ -18,6 +18,9 @@ struct StartFlags {
   std::string model_dir;
   unsigned threads = 0;
   bool no_prefix_cache = false;
+  std::string backend = "auto";
+  bool share_devices = false;
+  bool eager = false;
 
   void add_to(CLI::App &command);
 };
