@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""On a GPU machine: every carried golden checkpoint and layout through `llmrt run --backend cuda`, ids exactly and logits
+within the tolerance against transformers in float32. Ranks share the GPUs that are there.
+
+    test/gpu/check_goldens.py FOLDER       FOLDER as test/gpu/prepare.py made it
+"""
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+folder = Path(sys.argv[1]).resolve()
+os.environ["LLMC_BUILD_DIR"] = str(folder)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+import harness  # noqa: E402
+
+
+def main():
+    failed, passed, start = [], 0, time.time()
+    only = sys.argv[2:]
+    for model in sorted((folder / "models").iterdir()):
+        if only and not any(word in model.name for word in only):
+            continue
+        meta, cases = harness.goldens(harness.GOLDEN / f"goldens/{model.name}.npz")
+        for plan in sorted(model.glob("float32-*.fb")):
+            for mode in ([], ["--eager"]) if plan.stem.endswith("1x1") else ([],):
+                what = f"{model.name} {plan.stem} {' '.join(mode)}"
+                with tempfile.TemporaryDirectory() as scratch:
+                    try:
+                        answers = harness.run_batch(plan, [c.prompt for c in cases], meta["steps"], Path(scratch), "--backend",
+                                                    "cuda", "--share-devices", *mode)
+                        for i, (case, (ids, logits)) in enumerate(zip(cases, answers)):
+                            harness.check_logits(logits, case, f"prompt {i}")
+                            assert ids == case.tokens, f"prompt {i}: ids differ"
+                        passed += 1
+                    except Exception as e:  # every layout is tried
+                        failed.append(what)
+                        print(f"FAILED {what}: {str(e)[:600]}")
+    print(f"goldens on the GPU: {passed} passed, {len(failed)} failed, {time.time() - start:.0f} s")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

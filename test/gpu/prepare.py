@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Makes everything that the GPU tests need into a folder that can be carried to a GPU machine: binaries, the libraries
+that machine may lack, golden checkpoints, and their plans for CUDA devices.
+
+    test/gpu/prepare.py OUT            then, there: tools/gpu-test.sh OUT
+
+Needs a build with nvcc (build/bin, build/lib, build/test/bin). No GPU is needed here.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test/golden/models"))
+sys.dont_write_bytecode = True
+import gguf_models  # noqa: E402
+import make_models  # noqa: E402
+import specs  # noqa: E402
+
+BUILD = Path(os.environ.get("LLMC_BUILD_DIR", ROOT / "build"))
+LAYOUTS = ((1, 1), (3, 2), (2, 2), (5, 1))
+# Bare Ubuntu images have these neither installed nor of the right version.
+CARRIED_LIBRARIES = ("simdjson", "utf8proc", "pcre2", "spdlog", "fmt")
+
+
+def topology(path, devices, memory):
+    device = {"kind": "cuda", "name": "NVIDIA GPU", "memory": memory, "reserved": "512MiB", "capability": "8.0",
+              "memory_bandwidth": "4.8TB/s", "peak_flops": "989TFLOPS"}
+    link = {"kind": "NV18", "bandwidth": "400GB/s", "latency": "2us", "p2p": True}
+    with open(path, "w") as f:
+        json.dump({"name": "GPU tests", "device_defaults": device, "default_link": link,
+                   "devices": [{"id": f"gpu{i}"} for i in range(devices)]}, f)
+
+
+def copy_binaries(out):
+    (out / "bin").mkdir(parents=True, exist_ok=True)
+    (out / "lib").mkdir(exist_ok=True)
+    shutil.copy2(BUILD / "bin/llmrt", out / "bin")
+    shutil.copy2(BUILD / "lib/libllmrt_cuda.so", out / "lib")
+    for test in ("cuda_kernels_test", "bench_cuda_kernels"):
+        shutil.copy2(BUILD / "test/bin" / test, out / "bin")
+    for binary in (out / "bin/llmrt", out / "lib/libllmrt_cuda.so"):
+        subprocess.run(["strip", "--strip-debug", binary], check=True)
+        for line in subprocess.run(["ldd", binary], capture_output=True, text=True).stdout.splitlines():
+            name, _, rest = line.strip().partition(" => ")
+            if rest and any(word in name for word in CARRIED_LIBRARIES):
+                shutil.copy2(rest.split()[0], out / "lib" / name)
+
+
+def compile_plan(model, name, tp, pp, dtype, topo, *more):
+    plan = model / name
+    subprocess.run([BUILD / "bin/llmc", "compile", "--model", model, "--topo", topo, "--tp", str(tp), "--pp", str(pp),
+                    "--dtype", dtype, "-o", plan, *more], check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    out = Path(sys.argv[1]).resolve()
+    copy_binaries(out)
+    topo = out / "topo.json"
+    topology(topo, 12, "4GiB")
+    models = list(specs.BY_NAME) + list(gguf_models.BY_NAME)
+    for name in models:
+        folder = out / "models" / name
+        if not folder.exists():
+            if name in specs.BY_NAME:
+                make_models.build(specs.BY_NAME[name], str(folder))
+            else:
+                gguf_models.build(gguf_models.BY_NAME[name], str(folder))
+        if name in specs.BY_NAME:
+            config = specs.BY_NAME[name].config
+            heads, layers = config["num_attention_heads"], config["num_hidden_layers"]
+        else:
+            heads, layers = gguf_models.BY_NAME[name].heads, gguf_models.BY_NAME[name].layers
+        for tp, pp in LAYOUTS:
+            if tp <= heads and pp <= layers:
+                compile_plan(folder, f"float32-{tp}x{pp}.fb", tp, pp, "float32", topo, "--max-batched-tokens", "64",
+                             "--max-num-seqs", "64")
+    print(f"{out}: {sum(f.stat().st_size for f in out.rglob('*') if f.is_file()) / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
