@@ -217,4 +217,11 @@ void peer_sum(const PeerSum &p, cudaStream_t stream);
 void copy_rows(void *to, int64_t to_stride_bytes, const void *from, int64_t from_stride_bytes, int64_t rows, int64_t bytes,
                cudaStream_t stream);
 
+// --- measuring ------------------------------------------------------------------------------------------------------
+
+// Reads every byte (a multiple of 4096) and leaves a checksum of 4 bytes: what plain reads can reach.
+void read_all(void *checksum, const void *data, int64_t bytes, cudaStream_t stream);
+// n elements of random numbers in [-0.5, 0.5): zeros would flatter a product.
+void fill_random(void *data, int64_t n, DType type, uint32_t seed, cudaStream_t stream);
+
 } // namespace llmrt::cuda

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/exec/backend.h"
+#include "runtime/exec/ceilings.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
 #include "runtime/exec/weight_loader.h"
@@ -90,6 +91,8 @@ public:
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
 
   unsigned max_in_flight() const override { return loop_->in_flight(); }
+
+  Ceilings measure_ceilings() override { return measure_host(plan_->root().model()->weight_dtype()); }
 
   std::vector<RankMemory> memory() const override {
     std::vector<RankMemory> result;

@@ -15,6 +15,16 @@ class LoadedPlan;
 
 namespace llmrt::exec {
 
+// How a row's token is to be drawn by the executor itself, where its device can. `draw` false: the row's logits are wanted.
+// The same (seed, counter) draws the same number, whatever else is in the step.
+struct RowSampling {
+  bool draw = false;
+  float temperature = 0; // 0: greedy
+  float top_p = 1, min_p = 0;
+  int32_t top_k = 0;     // 0: off
+  uint64_t seed = 0, counter = 0;
+};
+
 // One step over S sequences with T new tokens in all. Prefill chunks and decodes mix freely.
 struct StepBatch {
   uint64_t id = 0;                    // chosen by the caller, strictly rising
@@ -26,13 +36,16 @@ struct StepBatch {
   std::vector<int32_t> pages;         // page ids of each sequence, covering its context_lens
   std::vector<int64_t> slot_mapping;  // [T] page * page_size + offset in the page
   std::vector<int32_t> logits_rows;   // [R] rows of T whose logits are wanted, ascending; R may be 0
+  // [R], or empty: no row is drawn by the executor. Only for executors that sample().
+  std::vector<RowSampling> sampling;
 };
 
 // Logits of a step on the output rank; valid only inside the callback.
 struct LogitsView {
-  const float *data = nullptr; // [rows, vocab] row-major
+  const float *data = nullptr; // [rows, vocab] row-major; null where the executor drew every row's token
   size_t rows = 0;
   size_t vocab = 0;
+  const int32_t *tokens = nullptr; // [rows], of the rows that it drew; -1: the row held NaN. Null where it drew none
 };
 
 struct LoadProgress {
@@ -57,6 +70,12 @@ struct RankMemory {
   uint64_t communication = 0; // messages under way to other stages, counted at the sender
 };
 
+// What a machine can do at most, measured, to set beside what was reached. Sums over all devices of the plan.
+struct Ceilings {
+  double read_bytes_per_s = 0;    // plain reads of memory larger than any cache
+  double matmul_flops_per_s = 0;  // large products in the plan's weight type
+};
+
 class Executor {
 public:
   // Called on the output rank's thread once a step's logits stand; `error` is empty unless the step failed, and
@@ -75,7 +94,13 @@ public:
   // Steps that can be in flight at once: the pipeline depth. Two steps in flight never share a sequence.
   virtual unsigned max_in_flight() const = 0;
 
+  // Whether StepBatch::sampling is heeded.
+  virtual bool samples() const { return false; }
+
   virtual std::vector<RankMemory> memory() const = 0;
+
+  // Takes a second or two; no step may be in flight.
+  virtual Ceilings measure_ceilings() { return {}; }
 };
 
 } // namespace llmrt::exec

@@ -103,6 +103,8 @@ void validate(const StepLimits &limits, const StepBatch &batch) {
                         ", outside the vocabulary of " + std::to_string(limits.vocab));
   for (size_t seq = 0; seq < seqs; ++seq)
     check_sequence(limits, batch, seq);
+  if (!batch.sampling.empty())
+    check_size(batch, "sampling", batch.sampling.size(), batch.logits_rows.size());
   for (size_t i = 0; i < batch.logits_rows.size(); ++i) {
     const int32_t row = batch.logits_rows[i];
     if (row < 0 || static_cast<size_t>(row) >= tokens || (i > 0 && row <= batch.logits_rows[i - 1]))

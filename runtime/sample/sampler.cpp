@@ -61,6 +61,12 @@ void Sampler::accept(int32_t token) {
   ++seen_[it->second].in_output;
 }
 
+std::optional<Sampler::Draw> Sampler::device_draw() const {
+  if (counts_ || !bias_.empty() || min_tokens_ > 0)
+    return std::nullopt;
+  return Draw{temperature_ < kGreedyBelow ? 0.0f : temperature_, top_p_, min_p_, top_k_, seed_, output_tokens_};
+}
+
 bool Sampler::changes_logits() const {
   return !bias_.empty() || !seen_.empty() || (output_tokens_ < min_tokens_ && !end_tokens_.empty());
 }

@@ -7,6 +7,7 @@
 #include "runtime/sample/select.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +29,15 @@ public:
   void accept(int32_t token);
 
   uint32_t output_tokens() const { return output_tokens_; }
+
+  // What a device needs to draw the next token by itself; nothing for a request whose logits a penalty, a bias or a ban
+  // may change. The same answer for all of a request's tokens, so that one generator draws them all.
+  struct Draw {
+    float temperature, top_p, min_p;
+    int32_t top_k;
+    uint64_t seed, counter;
+  };
+  std::optional<Draw> device_draw() const;
 
 private:
   bool changes_logits() const;

@@ -70,6 +70,8 @@ public:
                                      const std::string &error) { step_done(batch, logits, error); });
     max_in_flight_ = std::max(1u, executor_->max_in_flight());
     scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, max_in_flight_);
+    if (executor_->samples())
+      scheduler_->draw_on_device();
     delivery_thread_ = std::thread([this] { deliver(); });
     schedule_thread_ = std::thread([this] { schedule(); });
   }
@@ -176,6 +178,7 @@ public:
     return s;
   }
 
+  exec::Ceilings measure_ceilings() override { return executor_->measure_ceilings(); }
   std::vector<exec::RankMemory> memory() const override { return executor_->memory(); }
 
   void drain() override {

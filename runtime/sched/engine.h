@@ -88,6 +88,9 @@ public:
 
   virtual EngineStats stats() const = 0;
 
+  // See exec::Executor::measure_ceilings(); only while idle.
+  virtual exec::Ceilings measure_ceilings() { return {}; }
+
   // Measured bytes of each rank, as the executor reports them.
   virtual std::vector<exec::RankMemory> memory() const = 0;
 

@@ -42,6 +42,7 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
   batch.pages.clear();
   batch.slot_mapping.clear();
   batch.logits_rows.clear();
+  batch.sampling.clear();
   work.clear();
   Room room{batch, work, model_.max_batched_tokens, model_.max_logits_rows};
 
@@ -166,6 +167,16 @@ bool Scheduler::place(const RequestPtr &r, Room &room) {
   return true;
 }
 
+// How the executor treats the rows of `w`: prompt rows are only read, the last one may be drawn.
+static void add_draws(const Request &r, StepWork &w, exec::StepBatch &b) {
+  b.sampling.resize(b.logits_rows.size());
+  const auto draw = r.sampler.device_draw();
+  if (!w.samples || !draw || r.sampling.logprobs >= 0 || r.wants_prompt_logprobs() || r.on_logits)
+    return;
+  w.drawn = true;
+  b.sampling.back() = {true, draw->temperature, draw->top_p, draw->min_p, draw->top_k, draw->seed, draw->counter};
+}
+
 void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows, bool samples, Room &room) {
   exec::StepBatch &b = room.batch;
   const uint32_t first_row = static_cast<uint32_t>(b.ids.size()), page_size = model_.page_size;
@@ -188,6 +199,8 @@ void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows
     b.logits_rows.push_back(static_cast<int32_t>(first_row + (w.prompt_row_pos - w.start) + i));
   if (samples)
     b.logits_rows.push_back(static_cast<int32_t>(first_row + count - 1));
+  if (draw_on_device_)
+    add_draws(*r, w, b);
   r->computed += count;
   r->prompt_logprobs_done += prompt_rows;
   w.completes = r->pending() == 0;

@@ -39,12 +39,16 @@ struct StepWork {
   uint32_t prompt_row_pos = 0;   // position of the first of them; its logits score the token after it
   bool samples = false;          // the last logits row gives the next token
   bool completes = false;        // nothing is pending after this step
+  bool drawn = false;            // the executor draws the next token itself
 };
 
 class Scheduler {
 public:
   // `micro_batches`: steps that may be in flight at once.
   Scheduler(const EngineModel &model, bool prefix_cache, unsigned micro_batches);
+
+  // Lets the executor draw the tokens of requests that need nothing but temperature and filters.
+  void draw_on_device() { draw_on_device_ = true; }
 
   void enqueue(RequestPtr request);
 
@@ -68,6 +72,7 @@ public:
   uint64_t prefix_hits() const { return prefix_hits_; }       // of these, found
 
 private:
+  bool draw_on_device_ = false;
   struct Room; // what is left of the step being composed
 
   void serve_decodes(Room &room, size_t &seats);

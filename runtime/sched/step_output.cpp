@@ -1,6 +1,8 @@
 // Sampling and the rules for ending a request.
 #include "runtime/sched/step_output.h"
 
+#include "runtime/support/error.h"
+
 #include <algorithm>
 
 namespace llmrt::sched {
@@ -15,6 +17,14 @@ StepOutput read_logits(const StepWork &work, const exec::LogitsView &logits, sam
     if (work.first_logits_row + rows > logits.rows) {
       out.error = "the executor returned " + std::to_string(logits.rows) + " rows of logits where at least " +
                   std::to_string(work.first_logits_row + rows) + " were asked for; this is a bug in llmrt";
+      return out;
+    }
+    if (work.drawn) {
+      const int32_t id = logits.tokens[work.first_logits_row + work.prompt_rows];
+      if (id < 0)
+        throw Error("the model produced logits that are not numbers (NaN); its weights are damaged or its activations "
+                    "overflowed, try --dtype float32 or bfloat16");
+      out.token = TokenOutput{id, std::nullopt};
       return out;
     }
     auto row = [&](size_t i) {

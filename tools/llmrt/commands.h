@@ -8,5 +8,6 @@ namespace llmrt::tool {
 
 void add_run_command(CLI::App &app);
 void add_serve_command(CLI::App &app);
+void add_bench_command(CLI::App &app);
 
 } // namespace llmrt::tool

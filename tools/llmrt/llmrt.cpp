@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
   llmrt::tool::add_serve_command(app);
 #endif
   llmrt::tool::add_run_command(app);
+  llmrt::tool::add_bench_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) { // --help, --version

@@ -111,6 +111,20 @@ public:
 
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
   unsigned max_in_flight() const override { return loop_->in_flight(); }
+  bool samples() const override { return true; }
+  Ceilings measure_ceilings() override {
+    Ceilings sum;
+    std::vector<int> seen;
+    for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank) {
+      if (std::find(seen.begin(), seen.end(), devices_[rank]) != seen.end())
+        continue; // ranks that share a device share its ceilings
+      seen.push_back(devices_[rank]);
+      const Ceilings one = ranks_[rank]->measure_ceilings();
+      sum.read_bytes_per_s += one.read_bytes_per_s;
+      sum.matmul_flops_per_s += one.matmul_flops_per_s;
+    }
+    return sum;
+  }
   std::vector<RankMemory> memory() const override {
     std::vector<RankMemory> result;
     for (const auto &rank : ranks_)

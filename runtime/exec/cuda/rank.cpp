@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/rank.h"
 
+#include "runtime/exec/cuda/ceilings.h"
+
 #include "runtime/plan/access.h"
 
 #include <algorithm>
@@ -46,7 +48,14 @@ Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int devi
   products_ = std::make_unique<Products>(kProductWorkspace);
   finished_ = std::make_unique<Event>();
   if (program.logits())
-    logits_ = PinnedMemory(size_t(limits_.max_logits_rows) * limits_.vocab * sizeof(float));
+  {
+    const size_t rows = limits_.max_logits_rows;
+    logits_ = PinnedMemory(rows * limits_.vocab * sizeof(float));
+    draws_ = PinnedMemory(rows * sizeof(llmrt::cuda::SampleRow));
+    device_draws_ = DeviceMemory(rows * sizeof(llmrt::cuda::SampleRow), purpose("sampling parameters", rank));
+    tokens_ = PinnedMemory(rows * sizeof(int32_t));
+    device_tokens_ = DeviceMemory(rows * sizeof(int32_t), purpose("sampled tokens", rank));
+  }
 }
 
 Rank::~Rank() {
@@ -130,14 +139,43 @@ LogitsView Rank::run(const Step &step) {
     inputs_->upload(step, shape, *stream_);
     program_->run({shape, *inputs_, *products_, link_.get(), *stream_});
   }
-  if (program_->logits() && rows != 0)
+  const bool output = program_->logits() && rows != 0;
+  const bool drawn = output && draw(step);
+  const bool wanted = output && (!drawn || std::any_of(step.batch->sampling.begin(), step.batch->sampling.end(),
+                                                       [](const RowSampling &r) { return !r.draw; }));
+  if (wanted)
     LLMRT_CHECK(cudaMemcpyAsync(logits_.data(), program_->logits(), static_cast<size_t>(rows) * limits_.vocab * sizeof(float),
                                 cudaMemcpyDeviceToHost, *stream_));
   LLMRT_CHECK(cudaEventRecord(*finished_, *stream_));
   wait(step);
-  if (!program_->logits() || rows == 0)
-    return {nullptr, 0, static_cast<size_t>(limits_.vocab)};
-  return {reinterpret_cast<const float *>(logits_.data()), static_cast<size_t>(rows), static_cast<size_t>(limits_.vocab)};
+  LogitsView view;
+  view.vocab = static_cast<size_t>(limits_.vocab);
+  view.rows = output ? static_cast<size_t>(rows) : 0;
+  view.data = wanted ? reinterpret_cast<const float *>(logits_.data()) : nullptr;
+  view.tokens = drawn ? reinterpret_cast<const int32_t *>(tokens_.data()) : nullptr;
+  return view;
+}
+
+// Draws the tokens of all rows, those that want none too (their draw is not looked at). False where no row wants one.
+bool Rank::draw(const Step &step) {
+  const std::vector<RowSampling> &sampling = step.batch->sampling;
+  if (std::none_of(sampling.begin(), sampling.end(), [](const RowSampling &r) { return r.draw; }))
+    return false;
+  auto *rows = reinterpret_cast<llmrt::cuda::SampleRow *>(draws_.data());
+  for (size_t i = 0; i < sampling.size(); ++i)
+    rows[i] = {sampling[i].draw ? sampling[i].temperature : 0, sampling[i].top_p, sampling[i].min_p, sampling[i].top_k,
+               sampling[i].seed, sampling[i].counter};
+  LLMRT_CHECK(cudaMemcpyAsync(device_draws_.data(), rows, sampling.size() * sizeof(*rows), cudaMemcpyHostToDevice, *stream_));
+  llmrt::cuda::Sample call{};
+  call.tokens = reinterpret_cast<int32_t *>(device_tokens_.data());
+  call.logits = program_->logits();
+  call.ld = call.V = static_cast<int64_t>(limits_.vocab);
+  call.rows = reinterpret_cast<const llmrt::cuda::SampleRow *>(device_draws_.data());
+  call.R = static_cast<int64_t>(sampling.size());
+  llmrt::cuda::sample(call, *stream_);
+  LLMRT_CHECK(cudaMemcpyAsync(tokens_.data(), device_tokens_.data(), sampling.size() * sizeof(int32_t), cudaMemcpyDeviceToHost,
+                              *stream_));
+  return true;
 }
 
 // Polls, so that a device that never finishes (a lost peer inside a collective) becomes an error with a name.
@@ -158,6 +196,15 @@ void Rank::wait(const Step &step) {
     if (waited > 0.05)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+Ceilings Rank::measure_ceilings() const {
+  LLMRT_CHECK(cudaSetDevice(device_));
+  const plan::DType type = plan_->root().model()->weight_dtype();
+  const llmrt::cuda::DType device_type = type == plan::DType::F32   ? llmrt::cuda::DType::f32
+                                         : type == plan::DType::F16 ? llmrt::cuda::DType::f16
+                                                                    : llmrt::cuda::DType::bf16;
+  return measure_device(device_type, weights_.data(), weights_.size());
 }
 
 RankMemory Rank::memory() const {

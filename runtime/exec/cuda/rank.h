@@ -25,10 +25,12 @@ public:
   LogitsView run(const Step &step);
 
   RankMemory memory() const;
+  Ceilings measure_ceilings() const; // of its device
 
 private:
   StepShape shape_of(const Step &step) const;
   bool replay(const Step &step, StepShape &shape);
+  bool draw(const Step &step);
   void wait(const Step &step);
 
   std::shared_ptr<const plan::LoadedPlan> plan_;
@@ -44,7 +46,9 @@ private:
   std::unique_ptr<Program> program_;
   std::unique_ptr<RankLink> link_;
   std::unique_ptr<Event> finished_;
-  PinnedMemory logits_;
+  // On the output rank: results for the host, and what drawing tokens needs.
+  PinnedMemory logits_, draws_, tokens_;
+  DeviceMemory device_draws_, device_tokens_;
   std::map<std::pair<int, int>, std::unique_ptr<Graph>> graph_by_bucket_; // (sequences, context)
 };
 

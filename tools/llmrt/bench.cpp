@@ -1,0 +1,316 @@
+// `llmrt bench`: how fast this plan runs here, each figure beside the limit that the same run measured.
+#include "runtime/plan/loaded_plan.h"
+#include "runtime/support/error.h"
+#include "tools/llmrt/bench_floor.h"
+#include "tools/llmrt/commands.h"
+#include "tools/llmrt/startup.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace llmrt::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::ordered_json;
+
+struct BenchFlags {
+  StartFlags start;
+  std::vector<std::string> what = {"latency", "decode", "prefill"};
+  std::vector<int> batches = {1, 8, 16, 64, 256};
+  std::vector<int> prefills = {128, 512, 2048, 8192};
+  int input = 128, output = 128, context = 1024;
+  int requests = 256, concurrency = 64;
+  double rate = 0;
+  bool json = false;
+};
+
+double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+
+double median(std::vector<double> v) {
+  if (v.empty())
+    return 0;
+  std::nth_element(v.begin(), v.begin() + static_cast<ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+// One request's times.
+struct Track {
+  Clock::time_point submitted, first, last;
+  std::vector<Clock::time_point> tokens;
+  std::string error;
+};
+
+// Submits requests of random ids and collects their times.
+class Load {
+public:
+  Load(Engine &engine, const plan::Plan &plan) : engine_(engine), vocab_(static_cast<int32_t>(plan.model()->vocab())) {}
+
+  // Random prompts, so that no prefix is ever met twice.
+  void submit(int input, int output, Track &track) {
+    EngineRequest request;
+    std::uniform_int_distribution<int32_t> id(0, vocab_ - 1);
+    for (int i = 0; i < input; ++i)
+      request.prompt.push_back(id(random_));
+    request.sampling.temperature = 0;
+    request.sampling.max_tokens = static_cast<uint32_t>(output);
+    request.sampling.ignore_eos = true;
+    {
+      std::lock_guard lock(mutex_);
+      ++running_;
+    }
+    track.submitted = Clock::now();
+    request.on_event = [this, &track](RequestEvent &&event) {
+      const Clock::time_point now = Clock::now();
+      for (size_t i = 0; i < event.tokens.size(); ++i)
+        track.tokens.push_back(now);
+      if (!event.finish)
+        return;
+      track.last = now;
+      track.error = event.error;
+      std::lock_guard lock(mutex_);
+      --running_;
+      changed_.notify_all();
+    };
+    SubmitError error = SubmitError::None;
+    std::string message;
+    engine_.submit(std::move(request), error, message);
+    if (error != SubmitError::None)
+      throw Error("the benchmark's request was refused: " + message);
+  }
+
+  // Until at most `most` requests run.
+  void wait(int most) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return running_ <= most; });
+  }
+
+private:
+  Engine &engine_;
+  int32_t vocab_;
+  std::mt19937 random_{1};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int running_ = 0;
+};
+
+class Bench {
+public:
+  Bench(const BenchFlags &flags, Started &started)
+      : flags_(flags), plan_(started.plan->root()), engine_(*started.engine), load_(engine_, plan_), floor_(floor_of(plan_)) {}
+
+  ordered_json run() {
+    ceilings_ = engine_.measure_ceilings();
+    say("read %.2f GB/s, products %.2f TFLOP/s, measured on this plan's devices\n", ceilings_.read_bytes_per_s / 1e9,
+        ceilings_.matmul_flops_per_s / 1e12);
+    result_["model"] = plan_.model()->name() ? plan_.model()->name()->str() : "";
+    result_["tp"] = plan_.tp(), result_["pp"] = plan_.pp();
+    result_["read_bytes_per_s"] = ceilings_.read_bytes_per_s;
+    result_["matmul_flops_per_s"] = ceilings_.matmul_flops_per_s;
+    burst(1, 32, 16); // warms up: algorithms, graphs, pages
+    for (const std::string &what : flags_.what) {
+      if (what == "latency")
+        latency();
+      else if (what == "decode")
+        decode();
+      else if (what == "prefill")
+        prefill();
+      else
+        throughput();
+    }
+    return result_;
+  }
+
+private:
+  template <typename... Args> void say(const char *format, Args... args) const {
+    if (!flags_.json) {
+      std::printf(format, args...);
+      std::fflush(stdout);
+    }
+  }
+
+  std::vector<Track> burst(int count, int input, int output) {
+    std::vector<Track> tracks(static_cast<size_t>(count));
+    for (Track &track : tracks)
+      load_.submit(input, output, track);
+    load_.wait(0);
+    for (const Track &track : tracks)
+      if (!track.error.empty())
+        throw Error("a request of the benchmark failed: " + track.error);
+    return tracks;
+  }
+
+  bool fits(int sequences, int tokens) const {
+    const plan::Limits &limits = *plan_.limits();
+    const uint64_t pages = (static_cast<uint64_t>(tokens) + limits.page_size() - 1) / limits.page_size();
+    return static_cast<uint32_t>(sequences) <= limits.max_num_seqs() && static_cast<uint32_t>(tokens) <= limits.max_model_len() &&
+           pages * static_cast<uint64_t>(sequences) <= limits.num_pages();
+  }
+
+  // Seconds of a decode step, from the tokens of all requests while all were decoding.
+  static double step_seconds(const std::vector<Track> &tracks) {
+    Clock::time_point all_started = tracks[0].tokens.front(), first_done = tracks[0].tokens.back();
+    for (const Track &track : tracks) {
+      all_started = std::max(all_started, track.tokens.front());
+      first_done = std::min(first_done, track.tokens.back());
+    }
+    std::vector<double> gaps;
+    for (const Track &track : tracks)
+      for (size_t i = 1; i < track.tokens.size(); ++i)
+        if (track.tokens[i - 1] >= all_started && track.tokens[i] <= first_done)
+          gaps.push_back(seconds_between(track.tokens[i - 1], track.tokens[i]));
+    return median(gaps);
+  }
+
+  // What a decode step cannot go below: bytes over bandwidth, or operations over the products' rate.
+  double decode_floor(int batch, double context) const {
+    const double bytes = floor_.weight_bytes + floor_.kv_bytes_per_token * context * batch;
+    const double flops = (floor_.flops_per_token + floor_.flops_per_row) * batch;
+    return std::max(bytes / ceilings_.read_bytes_per_s, flops / ceilings_.matmul_flops_per_s);
+  }
+
+  void latency() {
+    std::vector<double> first, gaps;
+    for (int i = 0; i < 3; ++i) {
+      const Track track = burst(1, flags_.input, flags_.output)[0];
+      first.push_back(seconds_between(track.submitted, track.tokens.front()));
+      for (size_t t = 1; t < track.tokens.size(); ++t)
+        gaps.push_back(seconds_between(track.tokens[t - 1], track.tokens[t]));
+    }
+    const double token = median(gaps), floor = decode_floor(1, flags_.input + flags_.output / 2.0);
+    say("latency     %4d in, %4d out: first token %.2f ms, then %.3f ms a token = %.1f tok/s; floor %.3f ms, %.0f%% of it\n",
+        flags_.input, flags_.output, median(first) * 1e3, token * 1e3, 1 / token, floor * 1e3, floor / token * 100);
+    result_["latency"] = {{"input", flags_.input},          {"output", flags_.output},       {"first_token_s", median(first)},
+                          {"token_s", token},               {"floor_s", floor},              {"share_of_floor", floor / token}};
+  }
+
+  void decode() {
+    for (int batch : flags_.batches) {
+      if (!fits(batch, flags_.context + flags_.output)) {
+        say("decode      batch %d at context %d does not fit this plan\n", batch, flags_.context);
+        continue;
+      }
+      // Prompts arrive over several steps; outputs are long enough that all overlap.
+      const int steps = 1 + batch * flags_.context / static_cast<int>(plan_.limits()->max_batched_tokens());
+      const int output = std::min(flags_.output + 2 * steps, static_cast<int>(plan_.limits()->max_model_len()) - flags_.context);
+      const auto tracks = burst(batch, flags_.context, output);
+      const double step = step_seconds(tracks), floor = decode_floor(batch, flags_.context + output / 2.0);
+      say("decode      batch %4d, context %5d: %.3f ms a step, %.0f tok/s; floor %.3f ms, %.0f%% of it\n", batch, flags_.context,
+          step * 1e3, batch / step, floor * 1e3, floor / step * 100);
+      result_["decode"].push_back({{"batch", batch}, {"context", flags_.context}, {"step_s", step}, {"floor_s", floor},
+                                   {"share_of_floor", floor / step}});
+    }
+  }
+
+  void prefill() {
+    for (int tokens : flags_.prefills) {
+      if (!fits(1, tokens + 1))
+        continue;
+      std::vector<double> times;
+      for (int i = 0; i < 4; ++i) {
+        const Track track = burst(1, tokens, 1)[0];
+        if (i)
+          times.push_back(seconds_between(track.submitted, track.tokens.front()));
+      }
+      const double seconds = median(times), t = tokens;
+      const double flops = floor_.flops_per_token * t + floor_.flops_per_row + floor_.attention_flops * t * t / 2;
+      say("prefill     %5d tokens: %.2f ms, %.0f tok/s, %.2f TFLOP/s = %.0f%% of the products' rate\n", tokens, seconds * 1e3,
+          t / seconds, flops / seconds / 1e12, flops / seconds / ceilings_.matmul_flops_per_s * 100);
+      result_["prefill"].push_back({{"tokens", tokens}, {"seconds", seconds}, {"flops_per_s", flops / seconds},
+                                    {"share_of_matmul", flops / seconds / ceilings_.matmul_flops_per_s}});
+    }
+  }
+
+  // Closed loop (a new request whenever one ends), or open (a Poisson stream of `rate` requests a second).
+  void throughput() {
+    if (!fits(1, flags_.input + flags_.output))
+      throw Error("requests of " + std::to_string(flags_.input) + " + " + std::to_string(flags_.output) +
+                  " tokens do not fit this plan's max_model_len of " + std::to_string(plan_.limits()->max_model_len()));
+    std::vector<Track> tracks(static_cast<size_t>(flags_.requests));
+    std::mt19937 random(2);
+    std::exponential_distribution<double> gap(flags_.rate > 0 ? flags_.rate : 1);
+    const Clock::time_point start = Clock::now();
+    for (Track &track : tracks) {
+      if (flags_.rate > 0)
+        std::this_thread::sleep_for(std::chrono::duration<double>(gap(random)));
+      else
+        load_.wait(flags_.concurrency - 1);
+      load_.submit(flags_.input, flags_.output, track);
+    }
+    load_.wait(0);
+    const double seconds = seconds_between(start, Clock::now());
+    std::vector<double> first, token;
+    size_t tokens = 0;
+    for (const Track &track : tracks) {
+      if (!track.error.empty())
+        throw Error("a request of the benchmark failed: " + track.error);
+      tokens += track.tokens.size();
+      first.push_back(seconds_between(track.submitted, track.tokens.front()));
+      token.push_back(seconds_between(track.tokens.front(), track.last) / std::max<double>(1, double(track.tokens.size()) - 1));
+    }
+    say("throughput  %d requests of %d in, %d out, %s: %.1f s, %.0f output tok/s; median first token %.1f ms, %.2f ms a token\n",
+        flags_.requests, flags_.input, flags_.output,
+        flags_.rate > 0 ? (std::to_string(flags_.rate) + " a second").c_str()
+                        : (std::to_string(flags_.concurrency) + " at once").c_str(),
+        seconds, static_cast<double>(tokens) / seconds, median(first) * 1e3, median(token) * 1e3);
+    result_["throughput"] = {{"requests", flags_.requests}, {"input", flags_.input},     {"output", flags_.output},
+                             {"concurrency", flags_.concurrency}, {"rate", flags_.rate}, {"seconds", seconds},
+                             {"output_tokens_per_s", static_cast<double>(tokens) / seconds},
+                             {"first_token_s", median(first)}, {"token_s", median(token)}};
+  }
+
+  const BenchFlags &flags_;
+  const plan::Plan &plan_;
+  Engine &engine_;
+  Load load_;
+  Floor floor_;
+  exec::Ceilings ceilings_;
+  ordered_json result_;
+};
+
+} // namespace
+
+void add_bench_command(CLI::App &app) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App *cmd = app.add_subcommand(
+      "bench", "Measure this plan on this machine, each figure beside the limit measured in the same run\n"
+               "\n"
+               "Examples:\n"
+               "  llmrt bench plan.fb                                       # latency, batched decode, prefill\n"
+               "  llmrt bench plan.fb --what decode --batch 1,64 --context 4096\n"
+               "  llmrt bench plan.fb --what throughput --requests 512 --input 1024 --output 1024 --concurrency 256\n"
+               "  llmrt bench plan.fb --what throughput --rate 8            # open loop: 8 requests a second\n");
+  flags->start.no_prefix_cache = true; // prompts are random; a cache would only be in the way
+  flags->start.add_to(*cmd);
+  cmd->add_option("--what", flags->what, "latency, decode, prefill, throughput")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"latency", "decode", "prefill", "throughput"}))
+      ->capture_default_str();
+  cmd->add_option("--batch", flags->batches, "Batch sizes of decode")->delimiter(',')->capture_default_str();
+  cmd->add_option("--context", flags->context, "Prompt tokens of decode")->capture_default_str();
+  cmd->add_option("--prefill", flags->prefills, "Prompt lengths of prefill")->delimiter(',')->capture_default_str();
+  cmd->add_option("--input", flags->input, "Prompt tokens of latency and throughput")->capture_default_str();
+  cmd->add_option("--output", flags->output, "Output tokens")->capture_default_str();
+  cmd->add_option("--requests", flags->requests, "Requests of throughput")->capture_default_str();
+  cmd->add_option("--concurrency", flags->concurrency, "Requests at once of throughput")->capture_default_str();
+  cmd->add_option("--rate", flags->rate, "Throughput: requests a second, in place of --concurrency");
+  cmd->add_flag("--json", flags->json, "Print the figures as JSON");
+  cmd->callback([flags] {
+    if (flags->input < 1 || flags->output < 2 || flags->context < 1 || flags->requests < 1 || flags->concurrency < 1)
+      throw CLI::ValidationError("--input, --context, --requests and --concurrency must be at least 1, --output at least 2");
+    Started started = start(flags->start, 1u << 16, true);
+    const ordered_json result = Bench(*flags, started).run();
+    if (flags->json)
+      std::printf("%s\n", result.dump(2).c_str());
+  });
+}
+
+} // namespace llmrt::tool
