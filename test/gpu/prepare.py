@@ -2,7 +2,10 @@
 """Makes everything that the GPU tests need into a folder that can be carried to a GPU machine: binaries, the libraries
 that machine may lack, golden checkpoints, and their plans for CUDA devices.
 
-    test/gpu/prepare.py OUT            then, there: tools/gpu-test.sh OUT
+    test/gpu/prepare.py OUT [--big NAME[:LAYERS] …]            then, there: tools/gpu-test.sh OUT
+
+--big adds outlines of real-size checkpoints (names of test/golden/configs) with bf16 plans, for check_bf16.py and
+`llmrt bench`; they take no room until they are filled there.
 
 Needs a build with nvcc (build/bin, build/lib, build/test/bin). No GPU is needed here.
 """
@@ -16,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/golden/models"))
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import big_model  # noqa: E402
 import gguf_models  # noqa: E402
 import make_models  # noqa: E402
 import specs  # noqa: E402
@@ -56,11 +61,29 @@ def compile_plan(model, name, tp, pp, dtype, topo, *more):
                     "--dtype", dtype, "-o", plan, *more], check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
+def prepare_big(out, spec, layouts):
+    name, _, layers = spec.partition(":")
+    folder = out / "big" / name
+    big_model.outline(name, str(folder), int(layers) if layers else None)
+    topo = out / "big-topo.json"
+    for tp, pp in layouts:
+        # Ranks that share one GPU of 141 GB share its memory.
+        topology(topo, tp * pp, f"{130 // (tp * pp)}GiB")
+        compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-model-len", "10240", "--max-num-seqs", "256",
+                     "--max-batched-tokens", "8192")
+    # A hole of gigabytes would be carried as zeros: the outline is made again there, by the same code.
+    (folder / "model.safetensors").unlink()
+    (folder / "outline.json").write_text(json.dumps({"name": name, "layers": int(layers) if layers else None}))
+
+
 def main():
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     out = Path(sys.argv[1]).resolve()
     copy_binaries(out)
+    if len(sys.argv) > 3 and sys.argv[2] == "--big":
+        for spec in sys.argv[3:]:
+            prepare_big(out, spec, ((1, 1), (3, 2), (2, 2)))
     topo = out / "topo.json"
     topology(topo, 12, "4GiB")
     models = list(specs.BY_NAME) + list(gguf_models.BY_NAME)
