@@ -18,7 +18,9 @@ DeviceMemory::DeviceMemory(size_t bytes, const std::string &purpose) : size_(byt
                 "): end what else runs there, or compile the plan with a smaller --memory-utilization");
   }
   data_ = static_cast<std::byte *>(data);
+  // Waited for: the streams of this backend do not wait for the default one, and must not be overtaken by zeros.
   LLMRT_CHECK(cudaMemset(data_, 0, bytes));
+  LLMRT_CHECK(cudaStreamSynchronize(nullptr));
 }
 
 void DeviceMemory::reset() {

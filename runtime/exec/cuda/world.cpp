@@ -47,7 +47,7 @@ constexpr size_t kEvents = 64; // rotated; a step uses each long after its last 
 
 RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vector<int> &devices, comm::Communicator &host,
                    unsigned in_flight)
-    : rank_(rank), host_(host), slots_(in_flight + 1) {
+    : rank_(rank), host_(host) {
   for (const plan::Group *group : plan::each(plan.root().groups()))
     groups_.emplace_back(plan::each(group->ranks()).begin(), plan::each(group->ranks()).end());
   for (size_t i = 0; i < kEvents; ++i) {
@@ -68,9 +68,17 @@ RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vecto
       for (uint32_t member : groups_[g])
         enable_access(devices[member]);
   }
-  for (const plan::Op *op : plan::each(plan.program(rank).ops()))
+  for (const plan::Op *op : plan::each(plan.program(rank).ops())) {
     if (const plan::Recv *recv = op->op_as_Recv())
       enable_access(devices[recv->peer()]);
+    if (const plan::Send *send = op->op_as_Send()) {
+      Channel &channel = channels_[send->peer()];
+      for (unsigned i = 0; i <= in_flight; ++i) {
+        channel.slots.emplace_back();
+        channel.events.push_back(std::make_unique<Event>());
+      }
+    }
+  }
 }
 
 RankLink::~RankLink() {
@@ -177,12 +185,7 @@ void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &
 void RankLink::send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream) {
   Channel &channel = channels_[peer];
   const int64_t size = static_cast<int64_t>(k::dtype_bytes(in.type));
-  if (channel.slots.empty()) {
-    channel.slots.resize(slots_);
-    for (unsigned i = 0; i < slots_; ++i)
-      channel.events.push_back(std::make_unique<Event>());
-  }
-  const size_t slot = channel.next++ % slots_;
+  const size_t slot = channel.next++ % channel.slots.size();
   const size_t bytes = static_cast<size_t>(in.rows * in.cols * size);
   if (channel.slots[slot].size() < bytes)
     channel.slots[slot] = DeviceMemory(bytes, "a message between stages");

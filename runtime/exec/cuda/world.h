@@ -60,13 +60,12 @@ private:
   size_t next_event_ = 0;
   DeviceMemory scratch_;
 
-  struct Channel { // to one peer: staging slots used in turn
+  struct Channel { // to one peer: staging slots used in turn, one more than its messages under way
     std::vector<DeviceMemory> slots;
     std::vector<std::unique_ptr<Event>> events;
     size_t next = 0;
   };
   std::map<uint32_t, Channel> channels_;
-  unsigned slots_;
 };
 
 } // namespace llmrt::exec::cuda
