@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/impl/half.h"
 #include "runtime/support/error.h"
 
 namespace llmrt::cpu {
@@ -14,7 +15,7 @@ namespace {
 float read_f16(const uint8_t *p) {
   uint16_t h;
   std::memcpy(&h, p, 2);
-  return f16_to_f32(h);
+  return half::from_f16(h);
 }
 
 uint32_t read_u32(const uint8_t *p) {

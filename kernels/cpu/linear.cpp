@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/impl/pack_quant.h"
 #include "kernels/cpu/impl/table.h"
 
 namespace llmrt::cpu {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int block_rows(DType t) { return is_quantized(t) ? kernels().quant_block_rows : kernels().block_rows; }
 int64_t padded_k(DType t, int64_t K) { return t == DType::f32 ? K : ceil_div(K, 2) * 2; }
 
 // Element index of (n, k) in a packed weight.
@@ -37,22 +39,27 @@ template <class T> void scatter(T *dst, DType t, int64_t K, int64_t n, int64_t k
 
 // Up to this many rows the weights' bytes bound the product, and the team splits the panels; with more rows
 // each thread takes its own rows, as packed rows and results then stay in its own cache.
-int64_t most_streaming_rows() { return int64_t{kernels().block_rows} * 4; }
+int64_t most_streaming_rows(DType t) { return int64_t{block_rows(t)} * 4; }
 
 // Rows that one thread takes at a time: enough to be bound by arithmetic, few enough to share out evenly.
-int64_t item_rows(int64_t M, int team_size) {
-  const int64_t most = ceil_div(64, kernels().block_rows) * kernels().block_rows;
+int64_t item_rows(DType t, int64_t M, int team_size) {
+  const int64_t most = ceil_div(64, block_rows(t)) * block_rows(t);
   const int64_t items = ceil_div(ceil_div(M, most), team_size) * team_size;
   return ceil_div(M, items);
 }
 
 int64_t tile_floats(int64_t rows) { return std::max<int64_t>(rows * 2, 32) * kPanelRows; }
 
-size_t packed_rows_bytes(int64_t rows, int64_t K) { return static_cast<size_t>(rows * ceil_div(K, 32) * 32 * 4); }
+// Rows as f32 padded to 32 elements, and a sum of each 32.
+size_t packed_rows_bytes(int64_t rows, int64_t K) { return static_cast<size_t>(ceil_div(rows * ceil_div(K, 32) * 33 * 4, 64) * 64); }
 
 LinearTask task_for_rows(const Linear &p, int64_t m0, int64_t rows, void *packed_rows) {
   LinearTask t;
-  t.x = {packed_rows, rows, p.K, ceil_div(rows, ceil_div(rows, kernels().block_rows))};
+  t.x.data = packed_rows;
+  t.x.sums = static_cast<float *>(packed_rows) + rows * ceil_div(p.K, 32) * 32;
+  t.x.rows = rows;
+  t.x.K = p.K;
+  t.x.block_rows = ceil_div(rows, ceil_div(rows, block_rows(p.dtype)));
   t.w = p.w;
   t.dtype = p.dtype;
   t.N = p.N;
@@ -84,7 +91,7 @@ void split_panels(Team &team, const Linear &p, int64_t m0, int64_t rows) {
 
 void split_rows(Team &team, const Linear &p) {
   const KernelTable &table = kernels();
-  const int64_t rows = item_rows(p.M, team.size()), panels = ceil_div(p.N, kPanelRows);
+  const int64_t rows = item_rows(p.dtype, p.M, team.size()), panels = ceil_div(p.N, kPanelRows);
   const size_t packed = packed_rows_bytes(rows, p.K), each = packed + static_cast<size_t>(tile_floats(rows)) * 4;
   char *scratch = static_cast<char *>(team.scratch(each * static_cast<size_t>(team.size())));
   team.for_each_chunk(p.M, rows, [&](int64_t m0, int64_t m1, int part) {
@@ -98,10 +105,14 @@ void split_rows(Team &team, const Linear &p) {
 } // namespace
 
 size_t packed_weight_bytes(DType dtype, int64_t N, int64_t K) {
+  if (is_quantized(dtype))
+    return static_cast<size_t>(ceil_div(N, kPanelRows) * (K / 32) * quant_block_bytes(dtype));
   return static_cast<size_t>(ceil_div(N, kPanelRows) * kPanelRows * padded_k(dtype, K)) * dtype_bytes(dtype);
 }
 
 void pack_weight_padding(void *packed, DType dtype, int64_t N, int64_t K) {
+  if (is_quantized(dtype))
+    return pack_quantized_padding(packed, dtype, N, K);
   const int64_t k2 = padded_k(dtype, K), es = static_cast<int64_t>(dtype_bytes(dtype));
   char *panel = static_cast<char *>(packed) + N / kPanelRows * kPanelRows * k2 * es;
   const int64_t used = N % kPanelRows;
@@ -144,6 +155,8 @@ void pack_weight_rows(void *packed, DType dtype, int64_t, int64_t K, int64_t n0,
 }
 
 void unpack_weight_row(float *out, const void *packed, DType dtype, int64_t, int64_t K, int64_t n) {
+  if (is_quantized(dtype))
+    return unpack_quantized_row(out, packed, dtype, K, n);
   if (dtype == DType::f32) {
     const float *p = static_cast<const float *>(packed) + packed_index(dtype, K, n, 0);
     for (int64_t k = 0; k < K; k++)
@@ -167,7 +180,7 @@ void unpack_weight_row(float *out, const void *packed, DType dtype, int64_t, int
 }
 
 size_t linear_scratch_bytes(int team_size, int64_t max_M, int64_t K) {
-  const int64_t shared = std::min(max_M, std::max(most_streaming_rows(), int64_t{64} * team_size));
+  const int64_t shared = std::min(max_M, std::max(most_streaming_rows(DType::f32), int64_t{64} * team_size));
   const int64_t own = std::min<int64_t>(max_M, 64 + kernels().block_rows);
   const size_t team = static_cast<size_t>(team_size);
   return std::max(packed_rows_bytes(shared, K) + team * static_cast<size_t>(tile_floats(shared)) * 4,
@@ -177,7 +190,7 @@ size_t linear_scratch_bytes(int team_size, int64_t max_M, int64_t K) {
 void linear(Team &team, const Linear &p) {
   if (p.M <= 0)
     return;
-  if (p.M > most_streaming_rows() && p.M > int64_t{32} * team.size())
+  if (p.M > most_streaming_rows(p.dtype) && p.M > int64_t{32} * team.size())
     return split_rows(team, p);
   split_panels(team, p, 0, p.M);
 }

@@ -135,7 +135,10 @@ double dnnl_matmul_seconds(int64_t M, int64_t N, int64_t K, bool bf16) {
 }
 #endif
 
-const char *name(DType t) { return t == DType::f32 ? "f32" : t == DType::bf16 ? "bf16" : "f16"; }
+const char *name(DType t) {
+  const char *names[] = {"f32", "bf16", "f16", "q8_0", "q4_1"};
+  return names[static_cast<int>(t)];
+}
 
 void bench_linear(Team &team, double bandwidth, double peak) {
   struct Shape {
@@ -144,7 +147,7 @@ void bench_linear(Team &team, double bandwidth, double peak) {
   std::printf("\nlinear (weights rotate through > 128 MB so that they come from memory; floor: the larger of bytes and "
               "sgemm flops)\n%-6s %6s %6s %5s %10s %9s %9s %8s %8s\n",
               "dtype", "N", "K", "M", "us", "GB/s", "GFLOP/s", "of read", "of sgemm");
-  for (DType t : {DType::bf16, DType::f32, DType::f16})
+  for (DType t : {DType::bf16, DType::f32, DType::f16, DType::q8_0, DType::q4_1})
     for (Shape s : {Shape{960, 576}, {576, 576}, {3072, 576}, {576, 1536}, {49152, 576}}) {
       const size_t bytes = packed_weight_bytes(t, s.N, s.K);
       const size_t copies = std::max<size_t>(1, (size_t{128} << 20) / bytes);
@@ -152,7 +155,9 @@ void bench_linear(Team &team, double bandwidth, double peak) {
       randomize(row.f(), static_cast<size_t>(s.K));
       for (size_t c = 0; c < copies; c++) {
         char *at = static_cast<char *>(w.p) + c * bytes;
-        if (c == 0)
+        if (is_quantized(t))
+          std::memset(at, 0x11, bytes); // small scales, any integers
+        else if (c == 0)
           for (int64_t n = 0; n < s.N; n++)
             pack_weight_rows(at, t, s.N, s.K, n, 1, row.p, DType::f32, s.K);
         else
@@ -174,7 +179,7 @@ void bench_linear(Team &team, double bandwidth, double peak) {
                     gbs * 1e-9, flops * 1e-9, 100 * gbs / bandwidth, peak > 0 ? 100 * flops / peak : 0);
       }
 #ifdef LLMRT_BENCH_DNNL
-      if (t != DType::f16 && s.N < 10000)
+      if ((t == DType::f32 || t == DType::bf16) && s.N < 10000)
         for (int64_t M : {1, 512}) {
           const double sec = dnnl_matmul_seconds(M, s.N, s.K, t == DType::bf16);
           std::printf("%-6s %6ld %6ld %5ld %10.1f %9s %9.1f   oneDNN matmul, x already %s, weights in cache\n", name(t),

@@ -7,6 +7,10 @@
 
 #include "kernels/cpu/impl/gemm.inl"
 
+#include "kernels/cpu/impl/gemm_quant.inl"
+
+#include "kernels/cpu/impl/gemm_panels.inl"
+
 #include "kernels/cpu/impl/attention.inl"
 
 #include "kernels/cpu/impl/rows.inl"

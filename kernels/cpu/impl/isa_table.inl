@@ -4,6 +4,7 @@ namespace llmrt::cpu::LLMRT_ISA_NS {
 
 extern const KernelTable table = {
     .block_rows = kMaxRows,
+    .quant_block_rows = kMaxQuantRows,
     .pack_rows = pack_rows,
     .linear_panels = linear_panels,
     .attention_item_scratch = attention_item_scratch,

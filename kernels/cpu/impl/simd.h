@@ -15,6 +15,7 @@
 //   vsum(v) vmaxlane(v)
 //   vload_bf16 vload_f16 (16 halves), vstore_bf16 vstore_f16
 //   vload_even_bf16 vload_odd_bf16  the first or second elements of 16 pairs
+//   vload_i8(p)                 16 signed bytes; vload_nibbles<shift>(p): (lane >> shift) & 15 of 16 32-bit lanes
 //   vprefetch<near>(p)          into the first-level cache, or only the second
 //   transpose16(dst, src[16])   dst[c*16 + r] = lane c of src[r]
 #pragma once

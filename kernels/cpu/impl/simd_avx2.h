@@ -110,6 +110,15 @@ LLMRT_INLINE __m256 odd_bf16(const uint16_t *p) {
 }
 LLMRT_INLINE V vload_even_bf16(const uint16_t *p) { return {even_bf16(p), even_bf16(p + 16)}; }
 LLMRT_INLINE V vload_odd_bf16(const uint16_t *p) { return {odd_bf16(p), odd_bf16(p + 16)}; }
+LLMRT_INLINE V vload_i8(const char *p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p))),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))))};
+}
+template <int kShift> LLMRT_INLINE __m256 nibbles(const char *p) {
+  const __m256i q = _mm256_loadu_si256((const __m256i *)p);
+  return _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(q, kShift), _mm256_set1_epi32(15)));
+}
+template <int kShift> LLMRT_INLINE V vload_nibbles(const char *p) { return {nibbles<kShift>(p), nibbles<kShift>(p + 32)}; }
 template <bool kNear> LLMRT_INLINE void vprefetch(const void *p) { // into the first-level cache, or the second
   _mm_prefetch((const char *)p, kNear ? _MM_HINT_T0 : _MM_HINT_T1);
 }

@@ -70,6 +70,12 @@ LLMRT_INLINE V vload_even_bf16(const uint16_t *p) {
 LLMRT_INLINE V vload_odd_bf16(const uint16_t *p) {
   return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int)0xffff0000u)));
 }
+LLMRT_INLINE V vload_i8(const char *p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+template <int kShift> LLMRT_INLINE V vload_nibbles(const char *p) {
+  return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(_mm512_loadu_si512(p), kShift), _mm512_set1_epi32(15)));
+}
 template <bool kNear> LLMRT_INLINE void vprefetch(const void *p) { // into the first-level cache, or the second
   _mm_prefetch((const char *)p, kNear ? _MM_HINT_T0 : _MM_HINT_T1);
 }

@@ -1,6 +1,8 @@
 // V as four vectors of four floats in the compiler's own vector extension: runs on any CPU. See simd.h.
 #pragma once
 
+#include "kernels/cpu/impl/half.h"
+
 namespace llmrt::cpu::LLMRT_ISA_NS {
 
 typedef float F4 __attribute__((vector_size(16)));
@@ -80,76 +82,29 @@ LLMRT_INLINE float vmaxlane(V v) {
 }
 #undef LLMRT_Q
 
-LLMRT_INLINE float scalar_bf16(uint16_t h) {
-  const uint32_t u = (uint32_t)h << 16;
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
-LLMRT_INLINE uint16_t scalar_to_bf16(float f) {
-  uint32_t u;
-  memcpy(&u, &f, 4);
-  if (f != f)
-    return (uint16_t)((u >> 16) | 0x40);
-  return (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
-}
-LLMRT_INLINE float scalar_f16(uint16_t h) {
-  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff;
-  uint32_t u;
-  float f;
-  if (e == 0) { // zero and subnormal: m * 2^-24
-    f = (float)m * 0x1p-24f;
-    memcpy(&u, &f, 4);
-    u |= sign;
-  } else {
-    u = sign | (e == 31 ? 0x7f800000u : (e + 112) << 23) | (m << 13) | (e == 31 && m ? 0x400000u : 0);
-  }
-  memcpy(&f, &u, 4);
-  return f;
-}
-LLMRT_INLINE uint16_t scalar_to_f16(float f) {
-  uint32_t u;
-  memcpy(&u, &f, 4);
-  const uint32_t sign = (u >> 16) & 0x8000;
-  u &= 0x7fffffff;
-  if (u > 0x7f800000) // NaN
-    return (uint16_t)(sign | 0x7e00 | ((u >> 13) & 0x3ff));
-  if (u >= 0x477ff000) // 65520 and more round to inf
-    return (uint16_t)(sign | 0x7c00);
-  if (u < 0x38800000) { // below 2^-14: a multiple of 2^-24; adding 0.5 leaves it rounded in the low bits
-    float a;
-    memcpy(&a, &u, 4);
-    a += 0.5f;
-    memcpy(&u, &a, 4);
-    return (uint16_t)(sign | (u - 0x3f000000));
-  }
-  u += 0xfff + ((u >> 13) & 1);
-  return (uint16_t)(sign | ((u - 0x38000000) >> 13));
-}
-
 LLMRT_INLINE V vload_bf16(const uint16_t *p) {
   float t[16];
   for (int i = 0; i < 16; i++)
-    t[i] = scalar_bf16(p[i]);
+    t[i] = half::from_bf16(p[i]);
   return vload(t);
 }
 LLMRT_INLINE V vload_f16(const uint16_t *p) {
   float t[16];
   for (int i = 0; i < 16; i++)
-    t[i] = scalar_f16(p[i]);
+    t[i] = half::from_f16(p[i]);
   return vload(t);
 }
 LLMRT_INLINE void vstore_bf16(uint16_t *p, V v) {
   float t[16];
   vstore(t, v);
   for (int i = 0; i < 16; i++)
-    p[i] = scalar_to_bf16(t[i]);
+    p[i] = half::to_bf16(t[i]);
 }
 LLMRT_INLINE void vstore_f16(uint16_t *p, V v) {
   float t[16];
   vstore(t, v);
   for (int i = 0; i < 16; i++)
-    p[i] = scalar_to_f16(t[i]);
+    p[i] = half::to_f16(t[i]);
 }
 LLMRT_INLINE V vload_even_bf16(const uint16_t *p) { // little-endian pairs
   V r;
@@ -166,6 +121,21 @@ LLMRT_INLINE V vload_odd_bf16(const uint16_t *p) {
     I4 w;
     memcpy(&w, p + 8 * i, sizeof w);
     r.q[i] = (F4)(w & (int32_t)0xffff0000u);
+  }
+  return r;
+}
+LLMRT_INLINE V vload_i8(const char *p) {
+  float t[16];
+  for (int i = 0; i < 16; i++)
+    t[i] = (float)(int8_t)p[i];
+  return vload(t);
+}
+template <int kShift> LLMRT_INLINE V vload_nibbles(const char *p) {
+  V r;
+  for (int i = 0; i < 4; i++) {
+    I4 w;
+    memcpy(&w, p + 16 * i, sizeof w);
+    r.q[i] = __builtin_convertvector((w >> kShift) & 15, F4);
   }
   return r;
 }

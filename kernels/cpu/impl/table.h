@@ -14,9 +14,14 @@ namespace llmrt::cpu {
 // block chunks of 64 bytes per row: [ceil(K/chunk)][rows of the block][chunk], chunk = 16 f32 or 32 bf16.
 struct PackedRows {
   void *data;
+  float *sums; // for quantised weights, in each block of rows: [K/32][rows of the block], sums of 32 elements
   int64_t rows, K;
   int64_t block_rows;
 };
+
+// Bytes of a block of 16 rows by 32 columns of a packed quantised weight, and where its integers start.
+constexpr int64_t quant_block_bytes(DType t) { return t == DType::q8_0 ? 544 : 320; }
+constexpr int64_t quant_data_at(DType t) { return t == DType::q8_0 ? 32 : 64; }
 
 struct LinearTask {
   PackedRows x;
@@ -52,7 +57,7 @@ inline constexpr int64_t kMaxAttentionRows = 112; // query rows of an item
 constexpr int64_t partial_stride(int64_t head_dim) { return 2 + head_dim; }
 
 struct KernelTable {
-  int block_rows;     // most rows of a PackedRows block
+  int block_rows, quant_block_rows; // most rows of a PackedRows block, for quantised weights
   void (*pack_rows)(const PackedRows &dst, DType weight, const float *x, int64_t ldx, int64_t row0, int64_t row1);
   void (*linear_panels)(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile);
   size_t (*attention_item_scratch)(int64_t head_dim);
