@@ -1,8 +1,16 @@
 #include "runtime/exec/cuda/products.h"
 
+#include <vector>
+
 namespace llmrt::exec::cuda {
 
 namespace {
+
+constexpr int kCandidates = 8;
+
+// Decode steps come in few sizes and again and again; so do full chunks of prompts. Other sizes take the library's first
+// choice.
+bool worth_timing(int64_t rows) { return rows <= 512 || rows % 1024 == 0; }
 
 cudaDataType_t library_type(llmrt::cuda::DType t) {
   return t == llmrt::cuda::DType::f32 ? CUDA_R_32F : t == llmrt::cuda::DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
@@ -16,6 +24,7 @@ struct Products::Algorithm {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t weight = nullptr, input = nullptr, out = nullptr;
   cublasLtMatmulAlgo_t algo{};
+  std::vector<cublasLtMatmulAlgo_t> candidates; // to be timed at the first product; empty: `algo` stands
 
   ~Algorithm() {
     if (operation)
@@ -57,16 +66,49 @@ Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
   LLMRT_CHECK(cublasLtMatmulPreferenceCreate(&preference));
   const size_t workspace = workspace_.size();
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
-  cublasLtMatmulHeuristicResult_t result{};
+  cublasLtMatmulHeuristicResult_t results[kCandidates];
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, a->operation, a->weight, a->input, a->out, a->out,
-                                                               preference, 1, &result, &found);
+                                                               preference, kCandidates, results, &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0)
     throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(p.M) + " x " + std::to_string(p.N) + " x " +
                 std::to_string(p.K) + ": " + cublasGetStatusString(status));
-  a->algo = result.algo;
+  a->algo = results[0].algo;
+  if (worth_timing(p.M))
+    for (int i = 0; i < found; ++i)
+      a->candidates.push_back(results[i].algo);
   return *(slot = std::move(a));
+}
+
+// Runs every candidate a few times on the product at hand, whose result stays the same, and keeps the fastest.
+void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run,
+                      cudaStream_t stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  LLMRT_CHECK(cudaStreamIsCapturing(stream, &capture));
+  if (capture != cudaStreamCaptureStatusNone)
+    return; // cannot be timed; the next eager product will be
+  constexpr int kRuns = 4;
+  cudaEvent_t start = nullptr, stop = nullptr;
+  LLMRT_CHECK(cudaEventCreate(&start));
+  LLMRT_CHECK(cudaEventCreate(&stop));
+  float best = 1e30f;
+  for (const cublasLtMatmulAlgo_t &candidate : a.candidates) {
+    if (run(candidate) != CUBLAS_STATUS_SUCCESS) // warms up; some candidates do not run after all
+      continue;
+    cudaEventRecord(start, stream);
+    for (int i = 0; i < kRuns; ++i)
+      run(candidate);
+    cudaEventRecord(stop, stream);
+    float ms = 1e30f;
+    if (cudaEventSynchronize(stop) == cudaSuccess && cudaEventElapsedTime(&ms, start, stop) == cudaSuccess && ms < best) {
+      best = ms;
+      a.algo = candidate;
+    }
+  }
+  cudaEventDestroy(start);
+  cudaEventDestroy(stop);
+  a.candidates.clear();
 }
 
 void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream) {
@@ -83,9 +125,14 @@ void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, c
   if (bias)
     LLMRT_CHECK(cublasLtMatmulDescSetAttribute(a.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias_like_out,
                                                sizeof(bias_like_out)));
-  const float one = 1.0f, zero = 0.0f;
-  LLMRT_CHECK(cublasLtMatmul(handle_, a.operation, &one, p.weight, a.weight, p.input, a.input, &zero, p.out, a.out, p.out,
-                             a.out, &a.algo, workspace_.data(), workspace_.size(), stream));
+  const auto run = [&](const cublasLtMatmulAlgo_t &algo) {
+    const float one = 1.0f, zero = 0.0f;
+    return cublasLtMatmul(handle_, a.operation, &one, p.weight, a.weight, p.input, a.input, &zero, p.out, a.out, p.out, a.out,
+                          &algo, workspace_.data(), workspace_.size(), stream);
+  };
+  if (!a.candidates.empty())
+    choose(a, run, stream);
+  LLMRT_CHECK(run(a.algo));
 }
 
 } // namespace llmrt::exec::cuda

@@ -4,6 +4,7 @@
 #include "kernels/cuda/kernels.h"
 #include "runtime/exec/cuda/handles.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -25,6 +26,7 @@ private:
   struct Algorithm;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
   Algorithm &find(const llmrt::cuda::Linear &p, bool bias);
+  void choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run, cudaStream_t stream);
 
   cublasLtHandle_t handle_ = nullptr;
   DeviceMemory workspace_;
