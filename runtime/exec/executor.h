@@ -37,7 +37,7 @@ struct StepBatch {
   std::vector<int64_t> slot_mapping;  // [T] page * page_size + offset in the page
   std::vector<int32_t> logits_rows;   // [R] rows of T whose logits are wanted, ascending; R may be 0
   // [R], or empty: no row is drawn by the executor. Only for executors that sample().
-  std::vector<RowSampling> sampling;
+  std::vector<RowSampling> sampling = {};
 };
 
 // Logits of a step on the output rank; valid only inside the callback.

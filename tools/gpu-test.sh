@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Every test that needs a GPU: kernels, goldens through the CUDA backend for all layouts (ranks share the GPUs there are), and,
+# where real-size outlines were carried, bf16 logits beside transformers'.
+#
+#   tools/gpu-test.sh             on a machine that has built llmc with nvcc
+#   tools/gpu-test.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1:-} in
+  -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+esac
+python=${PYTHON:-python3}
+[ ! -x .venv/bin/python ] || python=${PYTHON:-.venv/bin/python}
+folder=${1:-}
+if [ -z "$folder" ]; then
+  folder=build/gpu-test
+  "$python" test/gpu/prepare.py "$folder"
+fi
+folder=$(realpath "$folder")
+export LD_LIBRARY_PATH=$folder/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+nvidia-smi -L || { echo "gpu-test: no NVIDIA driver here; these tests need a GPU" >&2; exit 1; }
+
+failed=0
+"$folder/bin/cuda_kernels_test" --gtest_brief=1 || failed=1
+"$python" test/gpu/check_goldens.py "$folder" || failed=1
+for model in "$folder"/big/*/; do
+  [ -f "$model/outline.json" ] || continue
+  "$python" test/gpu/check_bf16.py "$model" --binaries "$folder" || failed=1
+done
+[ $failed = 0 ] && echo "gpu-test: all passed" || echo "gpu-test: FAILED"
+exit $failed
