@@ -92,6 +92,8 @@ public:
   virtual void submit(std::shared_ptr<const StepBatch> batch) = 0;
 
   // Steps that can be in flight at once: the pipeline depth. Two steps in flight never share a sequence.
+  // Every rank runs the steps in the order submitted, so a step may read pages that an earlier one in flight writes
+  // (the prefix cache relies on it).
   virtual unsigned max_in_flight() const = 0;
 
   // Whether StepBatch::sampling is heeded.
