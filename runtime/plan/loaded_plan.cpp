@@ -17,9 +17,11 @@ namespace llmrt::plan {
 
 namespace {
 
-// Adds up the bytes of strings and vectors as often as they are reached, and stops once there are too many.
+// Adds up the bytes of strings and vectors as often as they are reached, and stops once there are too many. It also
+// stops at elements that are not aligned, which flatbuffers' verifier does not look at.
 struct UnfoldedSize : flatbuffers::IterationVisitor {
   struct TooLarge {};
+  struct Misaligned {};
   explicit UnfoldedSize(uint64_t limit) : left(limit) {}
   uint64_t left;
   void take(uint64_t bytes) {
@@ -29,8 +31,11 @@ struct UnfoldedSize : flatbuffers::IterationVisitor {
   }
   void String(const flatbuffers::String *text) override { take(text->size() + sizeof(flatbuffers::uoffset_t)); }
   void Element(size_t, flatbuffers::ElementaryType type, const flatbuffers::TypeTable *table,
-               const uint8_t *) override {
-    take(flatbuffers::InlineSize(type, table));
+               const uint8_t *at) override {
+    size_t size = flatbuffers::InlineSize(type, table);
+    if (type != flatbuffers::ET_SEQUENCE && reinterpret_cast<uintptr_t>(at) % size != 0)
+      throw Misaligned();
+    take(size);
   }
 };
 
@@ -114,10 +119,18 @@ std::shared_ptr<const LoadedPlan> LoadedPlan::from_bytes(std::vector<uint8_t> by
     refuse(name, "is damaged: its " + std::to_string(bytes.size()) +
                      " bytes are not a well-formed plan (an offset leads outside, or the file was cut short or "
                      "changed); compile the model again.");
+  // An op that has a table and yet is of no kind: the verifier lets it pass, and reflection would follow it astray.
+  for (const Program *program : each(GetPlan(bytes.data())->programs()))
+    for (const Op *op : each(program->ops()))
+      if (op->op() && op->op_type() == OpKind::NONE)
+        refuse(name, "is damaged: an op of one of its programs has operands and no kind; compile the model again.");
+
   const uint64_t limit = 4 * uint64_t(bytes.size()) + 65536;
   try {
     UnfoldedSize unfolded(limit);
     flatbuffers::IterateFlatBuffer(bytes.data(), PlanTypeTable(), &unfolded);
+  } catch (UnfoldedSize::Misaligned) {
+    refuse(name, "is damaged: the elements of one of its lists are not aligned; compile the model again.");
   } catch (UnfoldedSize::TooLarge) {
     refuse(name, "is damaged: its " + std::to_string(bytes.size()) + " bytes unfold to more than " +
                      std::to_string(limit) +

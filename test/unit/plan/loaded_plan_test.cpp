@@ -112,7 +112,42 @@ TEST(LoadedPlan, SharedTablesAreRefused) {
   EXPECT_NE(message.find("is damaged"), std::string::npos) << message;
 }
 
-// The same with one large string instead of tables.
+// Found by fuzzing: flatbuffers' verifier accepts a union of no kind that holds a table all the same.
+TEST(LoadedPlan, OpOfNoKind) {
+  flatbuffers::FlatBufferBuilder b;
+  auto kernel = b.CreateString("k");
+  View view(0, 0, 1);
+  auto add = CreateAdd(b, &view, &view);
+  OpBuilder op(b);
+  op.add_kernel(kernel);
+  op.add_op(add.Union()); // and no op_type
+  auto ops = b.CreateVector(std::vector<flatbuffers::Offset<Op>>{op.Finish()});
+  auto program = CreateProgram(b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ops);
+  auto programs = b.CreateVector(std::vector<flatbuffers::Offset<Program>>{program});
+  PlanBuilder plan(b);
+  plan.add_programs(programs);
+  FinishPlanBuffer(b, plan.Finish());
+  std::string message = refusal({b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize()});
+  EXPECT_NE(message.find("operands and no kind"), std::string::npos) << message;
+}
+
+// Found by fuzzing: elements of 8 bytes at an odd multiple of 4.
+TEST(LoadedPlan, MisalignedElements) {
+  std::vector<uint8_t> bytes = pack(build_tiny_plan());
+  // The counts of the gather are [25, 25]: its length, then two 64-bit numbers. The same bytes are found in the file
+  // once more, four bytes further, if the offset that leads to them is moved there.
+  auto plan = LoadedPlan::from_bytes(bytes);
+  const Op &op = *plan->program(2).ops()->Get(plan->program(2).ops()->size() - 1);
+  ASSERT_EQ(op.op_type(), OpKind::Gather);
+  auto at = [&](const void *p) { return size_t(static_cast<const uint8_t *>(p) - plan->bytes().data()); };
+  const auto *table = reinterpret_cast<const flatbuffers::Table *>(op.op());
+  size_t field = at(table->GetAddressOf(Gather::VT_COUNTS));
+  auto offset = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(bytes.data() + field);
+  flatbuffers::WriteScalar<flatbuffers::uoffset_t>(bytes.data() + field, offset + 4);
+  EXPECT_NE(refusal(bytes).find("not aligned"), std::string::npos) << refusal(bytes);
+}
+
+// Sharing again, with one large string instead of tables.
 TEST(LoadedPlan, SharedStringsAreRefused) {
   flatbuffers::FlatBufferBuilder b;
   auto text = b.CreateString(std::string(100000, 'x'));
