@@ -13,6 +13,6 @@ namespace llmc {
 void addCompileCommand(CLI::App &app, const std::string &commandLine, int &status);
 void addPlanCommands(CLI::App &app, int &status); // verify, dump, explain
 
-// What `llmc explain` prints, for a plan just made.
-std::string explainPlan(const std::vector<uint8_t> &bytes);
+// Proves a plan just made, and returns what `llmc explain` prints of it. Throws llmc::Error when it is refused.
+std::string provePlan(const std::vector<uint8_t> &bytes);
 } // namespace llmc

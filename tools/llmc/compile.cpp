@@ -41,8 +41,9 @@ static int runCompile(const CompileOptions &options, const std::string &output) 
     return 0;
   }
   std::string path = output.empty() ? "plan.fb" : output;
+  std::string explanation = provePlan(result.plan);
   writeFile(path, reinterpret_cast<const char *>(result.plan.data()), result.plan.size());
-  std::printf("%s\nWritten to %s\n", explainPlan(result.plan).c_str(), path.c_str());
+  std::printf("%s\nWritten to %s\n", explanation.c_str(), path.c_str());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/llmc/commands.h"
 
 #include "compiler/report/explain.h"
+#include "compiler/support/error.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/loaded_plan.h"
 #include "runtime/plan/verify.h"
@@ -26,8 +27,12 @@ static bool proven(const std::string &path, const LoadedPlan &plan) {
 
 static void print(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-std::string llmc::explainPlan(const std::vector<uint8_t> &bytes) {
-  return report::to_text(report::explain(LoadedPlan::from_bytes(bytes)->root()));
+std::string llmc::provePlan(const std::vector<uint8_t> &bytes) {
+  auto plan = LoadedPlan::from_bytes(bytes);
+  if (std::vector<Problem> problems = verify(plan->root()); !problems.empty())
+    throw Error("internal: the finished plan is refused by its own verifier, and was not written; please report this:\n" +
+                to_string(problems));
+  return report::to_text(report::explain(plan->root()));
 }
 
 void llmc::addPlanCommands(CLI::App &app, int &status) {
