@@ -31,6 +31,8 @@ static fb::DType fileDType(StringRef name) {
 }
 
 fb::DType llmc::planDType(Type type) {
+  if (auto quant = dyn_cast<exec::QuantType>(type))
+    return quant.getFormat() == exec::QuantFormat::Q8_0 ? fb::DType::Q8_0 : fb::DType::Q4_1;
   return type.isF32() ? fb::DType::F32 : type.isF16() ? fb::DType::F16 : fb::DType::BF16;
 }
 

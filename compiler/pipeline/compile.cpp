@@ -18,6 +18,7 @@
 #include "mlir/Support/Timing.h"
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace mlir;
 using namespace llmc;
@@ -112,6 +113,13 @@ private:
 
 } // namespace
 
+// What the API calls the model unless told otherwise: the folder's name, or a single file's without its ending.
+static std::string defaultServedName(const std::string &model) {
+  std::error_code ec;
+  std::filesystem::path path = std::filesystem::weakly_canonical(model, ec);
+  return std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
+}
+
 static void buildPhases(PassManager &pm, const CompileOptions &options) {
   llm::buildLLMPipeline(pm);
   if (options.stopAfter == StopAfter::Llm)
@@ -124,6 +132,7 @@ static void buildPhases(PassManager &pm, const CompileOptions &options) {
     return;
   exec::ExecPipelineOptions exec;
   exec.shortenModelLen = !options.maxModelLen; // nobody asked for the model's own length
+  exec.keepQuantized = false;
   exec::buildExecPipeline(pm, exec);
 }
 
@@ -168,7 +177,7 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
   }
   EmitOptions emit;
   emit.planFolder = options.planFolder;
-  emit.servedName = options.servedModelName;
+  emit.servedName = options.servedModelName.empty() ? defaultServedName(options.model) : options.servedModelName;
   emit.commandLine = options.commandLine;
   emit.topologyHash = topology.sourceHash;
   emit.warnings = result.warnings;

@@ -21,7 +21,7 @@ struct CompileOptions {
   int64_t pageSize = 16;
   double memoryUtilization = 0.9;
   std::string dtype = "auto";                  // auto | float32 | bfloat16 | float16
-  std::string servedModelName;                 // default: the model's own name
+  std::string servedModelName;                 // default: the model's folder, or its file without ending
   bool dummyWeights = false;                   // --load-format dummy
   StopAfter stopAfter = StopAfter::Plan;
   bool printIrAfterAll = false;

@@ -19,6 +19,9 @@ def Exec_AlgorithmEnum : Exec_Enum<"Algorithm", "how a collective is carried out
     I32EnumAttrCase<"Ring", 0, "ring">, I32EnumAttrCase<"OneShot", 1, "one_shot">,
     I32EnumAttrCase<"TwoShot", 2, "two_shot">, I32EnumAttrCase<"Ordered", 3, "ordered">]>;
 
+def Exec_QuantFormatEnum : Exec_Enum<"QuantFormat", "block format of a quantised weight", [
+    I32EnumAttrCase<"Q8_0", 0, "q8_0">, I32EnumAttrCase<"Q4_1", 1, "q4_1">]>;
+
 def Exec_CommAttr : EnumAttr<Exec_Dialect, Exec_CommEnum, "comm"> {
   let summary = "The communicator of a collective: host memory, own peer kernels, or NCCL";
   let description = [{ Example: `#exec.comm<host>`. }];
@@ -29,6 +32,23 @@ def Exec_AlgorithmAttr : EnumAttr<Exec_Dialect, Exec_AlgorithmEnum, "algorithm">
   let summary = "The algorithm of a collective; `ordered` sums in rank order, the same bits every time";
   let description = [{ Example: `#exec.algorithm<ordered>`. }];
   let assemblyFormat = "`<` $value `>`";
+}
+
+def Exec_QuantType : TypeDef<Exec_Dialect, "Quant"> {
+  let mnemonic = "quant";
+  let summary = "Element type of a weight that stays quantised, in blocks of 32 columns";
+  let description = [{
+    `q8_0`: a scale a block; `q4_1`: a scale and an offset. As in GGUF files.
+
+    Example: `!exec.quant<q8_0>`.
+  }];
+  let parameters = (ins EnumParameter<Exec_QuantFormatEnum>:$format);
+  let assemblyFormat = "`<` $format `>`";
+  let extraClassDeclaration = [{
+    /// Columns of a block, and its bytes.
+    static constexpr int64_t kBlock = 32;
+    int64_t getBlockBytes() const;
+  }];
 }
 
 def Exec_BufferType : TypeDef<Exec_Dialect, "Buffer"> {
@@ -48,7 +68,8 @@ def Exec_WeightType : TypeDef<Exec_Dialect, "Weight"> {
   let mnemonic = "weight";
   let summary = "A weight in a rank's weight region";
   let description = [{
-    A matrix [rows, cols] or, with one row, a vector. `packed16` holds panels of 16 rows (see plan.fbs).
+    A matrix [rows, cols] or, with one row, a vector. `packed16` holds panels of 16 rows (see plan.fbs). Elements are
+    f32, f16, bf16 or, packed and with whole blocks of columns, a `!exec.quant`.
 
     Example: `!exec.weight<960, 576, bf16, packed16>`.
   }];

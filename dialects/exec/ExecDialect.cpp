@@ -51,15 +51,26 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, R
   return checkElement(emitError, element);
 }
 
+int64_t QuantType::getBlockBytes() const { return getFormat() == QuantFormat::Q8_0 ? 34 : 20; }
+
 LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type element,
-                                 Layout) {
+                                 Layout layout) {
   if (rows < 1 || cols < 1)
     return emitError() << "a weight needs at least one row and one column, not " << rows << " x " << cols;
+  if (mlir::isa<QuantType>(element)) {
+    if (layout != Layout::Packed16 || cols % QuantType::kBlock)
+      return emitError() << "a quantised weight must be packed16 and have whole blocks of " << QuantType::kBlock
+                         << " columns, but has " << cols;
+    return success();
+  }
   return checkElement(emitError, element);
 }
 
 uint64_t WeightType::getBytes() const {
-  uint64_t size = getElement().getIntOrFloatBitWidth() / 8, rows = getRows(), cols = getCols();
+  uint64_t rows = getRows(), cols = getCols();
+  if (auto quant = mlir::dyn_cast<QuantType>(getElement()))
+    return (rows + 15) / 16 * 16 * (cols / QuantType::kBlock) * quant.getBlockBytes();
+  uint64_t size = getElement().getIntOrFloatBitWidth() / 8;
   if (getLayout() == Layout::Packed16) {
     rows = (rows + 15) / 16 * 16;
     if (size == 2)

@@ -22,6 +22,8 @@ namespace llmc::exec {
 struct ExecPipelineOptions : mlir::PassPipelineOptions<ExecPipelineOptions> {
   Option<bool> shortenModelLen{*this, "shorten-model-len", llvm::cl::desc("Lower max_model_len to what fits"),
                                llvm::cl::init(false)};
+  Option<bool> keepQuantized{*this, "keep-quantized", llvm::cl::desc("Keep block formats that kernels multiply as they are"),
+                             llvm::cl::init(false)};
 };
 
 // The phase's passes in order; each comment in the definition says why it stands there.

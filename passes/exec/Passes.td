@@ -34,7 +34,12 @@ def ExecSelectKernels : Pass<"exec-select-kernels", "::mlir::ModuleOp"> {
     ```mlir
     exec.linear %x, %w into %y {kernel = "cpu.linear.packed16"} : ..., !exec.weight<960, 576, bf16, packed16>, ...
     ```
+    With `keep-quantized`, a CPU weight all of whose tensors are of one block format that a kernel multiplies as it is
+    (Q8_0; Q4_1 and Q4_0), in whole blocks, keeps that format: `!exec.weight<960, 576, !exec.quant<q4_1>, packed16>`.
   }];
+  let options = [
+    Option<"keepQuantized", "keep-quantized", "bool", "false", "Keep block formats that kernels multiply as they are">
+  ];
 }
 
 def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {

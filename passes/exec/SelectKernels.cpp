@@ -2,6 +2,7 @@
 // runtime only looks the name up.
 #include "passes/exec/Passes.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace llmc::exec {
@@ -16,8 +17,8 @@ using namespace llmc::exec;
 namespace {
 class Selector {
 public:
-  Selector(ProgramOp program, dist::TopologyAttr topology, dist::MeshAttr mesh)
-      : program(program), topology(topology), mesh(mesh), builder(program.getContext()),
+  Selector(ProgramOp program, dist::TopologyAttr topology, dist::MeshAttr mesh, bool keepQuantized)
+      : program(program), topology(topology), mesh(mesh), keepQuantized(keepQuantized), builder(program.getContext()),
         kind(topology.getDevices()[program.getDevice()].getKind()) {}
 
   void run() {
@@ -33,6 +34,7 @@ private:
   ProgramOp program;
   dist::TopologyAttr topology;
   dist::MeshAttr mesh;
+  bool keepQuantized;
   Builder builder;
   StringRef kind;
 
@@ -43,6 +45,24 @@ private:
 };
 } // namespace
 
+// The block format that all parts of a weight have, in whole blocks, where a kernel multiplies it as it is.
+static QuantType commonFormat(WeightOp weight) {
+  std::optional<QuantFormat> common;
+  for (auto part : weight.getParts().getAsRange<PartAttr>()) {
+    StringRef dtype = part.getTensor().getDtype();
+    auto format = llvm::StringSwitch<std::optional<QuantFormat>>(dtype)
+                      .Case("q8_0", QuantFormat::Q8_0)
+                      .Cases("q4_1", "q4_0", QuantFormat::Q4_1)
+                      .Default(std::nullopt);
+    llm::BoxAttr box = part.getBox();
+    if (!format || (common && common != format) || box.getCol() % QuantType::kBlock || box.getCols() % QuantType::kBlock ||
+        part.getDstCol() % QuantType::kBlock)
+      return {};
+    common = format;
+  }
+  return common ? QuantType::get(weight.getContext(), *common) : QuantType();
+}
+
 // Matrices that a CPU multiplies with lie in panels of 16 rows, so that 16 outputs fill a vector register whatever the
 // number of tokens. A table that is only looked up stays as it is.
 void Selector::chooseLayout(WeightOp weight) {
@@ -51,9 +71,12 @@ void Selector::chooseLayout(WeightOp weight) {
     auto linear = dyn_cast<LinearOp>(use.getOwner());
     return linear && linear.getWeight() == use.get();
   });
-  if (kind == "cpu" && multiplied)
-    weight.getResult().setType(
-        WeightType::get(type.getContext(), type.getRows(), type.getCols(), type.getElement(), Layout::Packed16));
+  if (kind != "cpu" || !multiplied)
+    return;
+  Type element = type.getElement();
+  if (QuantType quant = keepQuantized ? commonFormat(weight) : QuantType())
+    element = quant;
+  weight.getResult().setType(WeightType::get(type.getContext(), type.getRows(), type.getCols(), element, Layout::Packed16));
 }
 
 void Selector::chooseKernel(Operation *op) {
@@ -84,6 +107,8 @@ void Selector::chooseCommunicator(Operation *op) {
 
 namespace {
 struct SelectKernelsPass : llmc::exec::impl::ExecSelectKernelsBase<SelectKernelsPass> {
+  using ExecSelectKernelsBase::ExecSelectKernelsBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::kTopologyAttr);
@@ -93,7 +118,7 @@ struct SelectKernelsPass : llmc::exec::impl::ExecSelectKernelsBase<SelectKernels
       return signalPassFailure();
     }
     for (auto program : module.getOps<ProgramOp>())
-      Selector(program, topology, mesh).run();
+      Selector(program, topology, mesh, keepQuantized).run();
   }
 };
 } // namespace

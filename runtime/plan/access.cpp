@@ -76,9 +76,10 @@ bool row_major_bytes(DType dtype, uint64_t rows, uint64_t cols, uint64_t &bytes)
 bool weight_bytes(DType dtype, Layout layout, uint64_t rows, uint64_t cols, uint64_t &bytes) {
   if (layout == Layout::RowMajor)
     return row_major_bytes(dtype, rows, cols, bytes);
-  if (!is_plain_float(dtype) || rows > UINT64_MAX - 15 || cols == UINT64_MAX)
+  const bool blocks = dtype == DType::Q8_0 || dtype == DType::Q4_1;
+  if ((!is_plain_float(dtype) && !blocks) || rows > UINT64_MAX - 15 || cols == UINT64_MAX)
     return false;
-  if (dtype != DType::F32)
+  if (!blocks && dtype != DType::F32)
     cols += cols % 2;
   return row_major_bytes(dtype, (rows + 15) / 16 * 16, cols, bytes);
 }

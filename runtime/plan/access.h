@@ -36,7 +36,7 @@ bool is_plain_float(DType dtype); // f32, f16, bf16
 // Bytes of `rows` rows of `cols` elements in a file or in row-major layout. False: too large for 64 bits, or cols
 // is not a whole number of blocks.
 bool row_major_bytes(DType dtype, uint64_t rows, uint64_t cols, uint64_t &bytes);
-// Bytes of a weight in device memory, padding of the layout included. Packed16 takes plain floats only.
+// Bytes of a weight in device memory, padding of the layout included. Packed16 takes plain floats, Q8_0 and Q4_1.
 bool weight_bytes(DType dtype, Layout layout, uint64_t rows, uint64_t cols, uint64_t &bytes);
 
 const char *name_of(DType dtype);           // "bf16", "q4_1"

@@ -47,6 +47,7 @@ private:
   }
   void sources();
   void weight(const Program &program, const Weight &weight, uint32_t index);
+  void quantized(const Program &program, const Weight &weight);
   void regions(const Program &program);
   void tensors();
   void one_tensor(uint32_t index, size_t begin, size_t end);
@@ -103,6 +104,7 @@ void Weights::weight(const Program &program, const Weight &weight, uint32_t inde
       bad(program.rank(), what, " has its row ", fault->row, ", column ", fault->col, " filled twice, by parts ",
           fault->a, " and ", fault->b, ".");
   }
+  quantized(program, weight);
   uint64_t bytes = 0;
   if (!weight_bytes(weight.dtype(), weight.layout(), weight.rows(), weight.cols(), bytes) || bytes != weight.bytes())
     bad(program.rank(), what, " is ", name_of(weight.dtype()), " ", name_of(weight.layout()), " [", weight.rows(),
@@ -110,6 +112,24 @@ void Weights::weight(const Program &program, const Weight &weight, uint32_t inde
   if (weight.offset() % kAlignment != 0 || !inside(weight.offset(), weight.bytes(), program.weight_bytes()))
     bad(program.rank(), what, " has ", weight.bytes(), " bytes at offset ", weight.offset(),
         "; offsets are multiples of ", kAlignment, " and the region has ", program.weight_bytes(), " bytes.");
+}
+
+// A weight that stays quantised takes whole blocks, of its own type (or of Q4_0, which is Q4_1 with an offset).
+void Weights::quantized(const Program &program, const Weight &weight) {
+  if (is_plain_float(weight.dtype()))
+    return;
+  const uint64_t block = block_elements(weight.dtype());
+  for (const WeightPart *part : *weight.parts()) {
+    const Tensor &tensor = *plan_.tensors()->Get(part->tensor());
+    const bool same = tensor.dtype() == weight.dtype() || (tensor.dtype() == DType::Q4_0 && weight.dtype() == DType::Q4_1);
+    if (tensor.file() < 0 || !same)
+      bad(program.rank(), "Weight ", quoted(weight.name()), " is kept as ", name_of(weight.dtype()), ", and its tensor ",
+          quoted(tensor.name()), " is ", tensor.file() < 0 ? "not in a file" : name_of(tensor.dtype()), ".");
+    if (part->col() % block != 0 || part->cols() % block != 0 || part->dst_col() % block != 0)
+      bad(program.rank(), "Weight ", quoted(weight.name()), " is kept as ", name_of(weight.dtype()), " in blocks of ", block,
+          " columns, and a part takes columns ", part->col(), " to ", part->col() + part->cols(), " of ",
+          quoted(tensor.name()), ".");
+  }
 }
 
 void Weights::regions(const Program &program) {

@@ -75,10 +75,11 @@ void llmc::addCompileCommand(CLI::App &app, const std::string &commandLine, int 
   cmd->add_option("--memory-utilization", options->memoryUtilization, "Share of each device's memory to use")
       ->capture_default_str();
   cmd->add_option("--dtype", options->dtype,
-                  "Type of weights and KV cache; auto is the checkpoint's own (bfloat16 for quantised files)")
+                  "Type of weights and KV cache; auto is the checkpoint's own. Of quantised files auto keeps Q8_0, Q4_1 and "
+                  "Q4_0 weights as they are on CPUs, and makes the rest bfloat16")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
-  cmd->add_option("--served-model-name", options->servedModelName, "Name in the API; default: the model's");
+  cmd->add_option("--served-model-name", options->servedModelName, "Name in the API; default: the model's folder, or its file without ending");
   cmd->add_option("--load-format", "auto, or dummy: no weight files needed, random weights")
       ->check(CLI::IsMember({"auto", "dummy"}))
       ->each([options](const std::string &value) { options->dummyWeights = value == "dummy"; });

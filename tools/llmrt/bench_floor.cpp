@@ -11,7 +11,7 @@ Floor floor_of(const plan::Plan &plan) {
       if (const plan::Linear *linear = op->op_as_Linear()) {
         const plan::Weight &weight = *program->weights()->Get(linear->weight());
         const double elements = static_cast<double>(weight.rows()) * static_cast<double>(weight.cols());
-        floor.weight_bytes += elements * static_cast<double>(plan::block_bytes(weight.dtype()));
+        floor.weight_bytes += static_cast<double>(weight.bytes());
         const bool logits = program->buffers()->Get(linear->out()->buffer())->rows() == plan::Rows::Logits;
         (logits ? floor.flops_per_row : floor.flops_per_token) += 2 * elements;
       } else if (const plan::Attention *attention = op->op_as_Attention()) {
