@@ -1,0 +1,255 @@
+// Listening, threads and the orderly end (see server.h).
+#include "runtime/serve/server.h"
+
+#include "runtime/serve/api.h"
+#include "runtime/serve/connection.h"
+#include "runtime/serve/log.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <csignal>
+#include <list>
+#include <sys/resource.h>
+#include <thread>
+
+namespace llmrt::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Tcp = asio::ip::tcp;
+
+namespace {
+
+// Every connection takes a file descriptor; the usual soft limit of 1024 is below the hard one.
+void raise_descriptor_limit(size_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+    return;
+  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+} // namespace
+
+struct Server::Impl {
+  Impl(Engine &e, std::shared_ptr<const Model> model, ServerOptions o)
+      : engine(e), options(std::move(o)), pool(options.pool_threads), acceptor(asio::make_strand(*io)),
+        signals(acceptor.get_executor()), timer(acceptor.get_executor()),
+        api(engine, std::move(model), {options.api_key, options.version, options.stall_seconds},
+            [this](std::function<void()> work) { asio::post(pool, std::move(work)); }) {}
+
+  void listen();
+  void accept();
+  void on_accept(const error_code &error, Connection::Socket socket);
+  std::vector<std::shared_ptr<Connection>> connections();
+  void begin_end(const std::string &why);
+  void drain_step();
+  void close_all();
+
+  Engine &engine;
+  const ServerOptions options;
+  std::shared_ptr<asio::io_context> io = std::make_shared<asio::io_context>();
+  asio::thread_pool pool; // for what takes long: JSON, templates, tokenization
+  Tcp::acceptor acceptor;
+  asio::signal_set signals;
+  asio::steady_timer timer;
+  Tcp::endpoint endpoint;
+  Api api;
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+
+  std::mutex mutex; // guards the list
+  std::list<std::weak_ptr<Connection>> open;
+  size_t open_count = 0;
+
+  // On the acceptor's strand:
+  bool ending = false, told = false;
+  std::chrono::steady_clock::time_point end_of_grace, end_of_patience;
+};
+
+void Server::Impl::listen() {
+  const std::string where = options.host + ":" + std::to_string(options.port);
+  error_code error;
+  Tcp::resolver resolver(*io);
+  auto found = resolver.resolve(options.host, std::to_string(options.port),
+                                Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
+  if (error || found.empty())
+    throw Error("cannot listen on " + where + ": the host is not known (" + error.message() + ")");
+  endpoint = found.begin()->endpoint();
+  auto check = [&](const error_code &e) {
+    if (e)
+      throw Error("cannot listen on " + where + ": " + e.message() +
+                  (e == asio::error::address_in_use ? "; another server has this port, choose one with --port" : ""));
+  };
+  acceptor.open(endpoint.protocol(), error);
+  check(error);
+  acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  acceptor.bind(endpoint, error);
+  check(error);
+  acceptor.listen(1024, error);
+  check(error);
+  endpoint = acceptor.local_endpoint();
+}
+
+void Server::Impl::accept() {
+  acceptor.async_accept(asio::make_strand(*io), [this](const error_code &error, Connection::Socket socket) {
+    on_accept(error, std::move(socket));
+  });
+}
+
+void Server::Impl::on_accept(const error_code &error, Connection::Socket socket) {
+  if (ending || error == asio::error::operation_aborted)
+    return;
+  if (error) {
+    // Out of descriptors, most likely: those that wait stay in the system's queue meanwhile.
+    log_warning("cannot accept a connection: " + error.message());
+    timer.expires_after(std::chrono::milliseconds(100));
+    timer.async_wait([this](const error_code &e) {
+      if (!e && !ending)
+        accept();
+    });
+    return;
+  }
+  bool full;
+  std::shared_ptr<Connection> connection;
+  {
+    std::lock_guard lock(mutex);
+    full = open_count >= options.max_connections;
+    ++open_count;
+    auto place = open.insert(open.end(), std::weak_ptr<Connection>());
+    connection = std::make_shared<Connection>(
+        io, std::move(socket), options,
+        [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+          api.handle(std::move(request), std::move(exchange));
+        },
+        [this, place] {
+          std::lock_guard inner(mutex);
+          open.erase(place);
+          --open_count;
+        });
+    *place = connection;
+  }
+  asio::post(connection->executor(), [connection, full] { full ? connection->refuse() : connection->start(); });
+  accept();
+}
+
+std::vector<std::shared_ptr<Connection>> Server::Impl::connections() {
+  std::vector<std::shared_ptr<Connection>> out;
+  std::lock_guard lock(mutex);
+  for (const auto &weak : open)
+    if (auto connection = weak.lock())
+      out.push_back(std::move(connection));
+  return out;
+}
+
+// On the acceptor's strand. A second signal ends the grace that running requests have.
+void Server::Impl::begin_end(const std::string &why) {
+  const auto now = std::chrono::steady_clock::now();
+  if (ending) {
+    end_of_grace = now;
+    return;
+  }
+  ending = true;
+  log_info(why + ": no new requests; " + std::to_string(api.running()) + " running");
+  error_code ignored;
+  acceptor.close(ignored);
+  api.drain();
+  engine.drain();
+  for (const auto &connection : connections())
+    asio::post(connection->executor(), [connection] { connection->drain(); });
+  end_of_grace = now + options.drain_time;
+  drain_step();
+}
+
+// Waits for running requests, then ends them, then gives up on clients that do not take their answers.
+void Server::Impl::drain_step() {
+  constexpr std::chrono::milliseconds kPatience{3000};
+  const auto now = std::chrono::steady_clock::now();
+  bool idle;
+  {
+    std::lock_guard lock(mutex);
+    idle = open_count == 0 && api.running() == 0;
+  }
+  if (!idle && !told && now >= end_of_grace) {
+    told = true;
+    end_of_patience = now + kPatience;
+    if (api.running() > 0)
+      log_info("ending " + std::to_string(api.running()) + " requests that are still running");
+    api.shut_down_running();
+  }
+  if (idle || (told && now >= end_of_patience)) {
+    signals.cancel();
+    close_all();
+    work.reset();
+    return;
+  }
+  timer.expires_after(std::chrono::milliseconds(20));
+  timer.async_wait([this](const error_code &) { drain_step(); });
+}
+
+void Server::Impl::close_all() {
+  for (const auto &connection : connections())
+    asio::post(connection->executor(), [connection] { connection->close(); });
+}
+
+Server::Server(Engine &engine, std::shared_ptr<const Model> model, ServerOptions options)
+    : impl_(std::make_unique<Impl>(engine, std::move(model), std::move(options))) {
+  raise_descriptor_limit(impl_->options.max_connections + 256);
+  impl_->listen();
+}
+
+Server::~Server() {
+  // Sockets belong to the io_context, and what waits in it refers to connections: all of that ends here, before it.
+  impl_->pool.join();
+  impl_->api.disconnect();
+  error_code ignored;
+  impl_->acceptor.close(ignored);
+  impl_->signals.cancel();
+  impl_->timer.cancel();
+  impl_->close_all();
+  impl_->io->restart();
+  impl_->io->poll();
+}
+
+uint16_t Server::port() const { return impl_->endpoint.port(); }
+
+std::string Server::url() const {
+  const auto address = impl_->endpoint.address();
+  const std::string host = address.is_unspecified() ? "127.0.0.1" : address.to_string();
+  return "http://" + (address.is_v6() && !address.is_unspecified() ? "[" + host + "]" : host) + ":" +
+         std::to_string(port());
+}
+
+void Server::run() {
+  Impl &s = *impl_;
+  std::signal(SIGPIPE, SIG_IGN);
+  s.work.emplace(s.io->get_executor());
+  if (s.options.handle_signals) {
+    s.signals.add(SIGTERM);
+    s.signals.add(SIGINT);
+    auto wait = std::make_shared<std::function<void()>>();
+    *wait = [&s, weak = std::weak_ptr(wait)] {
+      s.signals.async_wait([&s, again = weak.lock()](const error_code &error, int number) {
+        if (error)
+          return;
+        s.begin_end(number == SIGTERM ? "SIGTERM" : "SIGINT");
+        (*again)();
+      });
+    };
+    (*wait)();
+  }
+  asio::post(s.acceptor.get_executor(), [&s] { s.accept(); });
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < s.options.io_threads; ++i)
+    threads.emplace_back([&s] { s.io->run(); });
+  s.io->run();
+  for (auto &thread : threads)
+    thread.join();
+  log_info("stopped");
+}
+
+void Server::stop() {
+  asio::post(impl_->acceptor.get_executor(), [s = impl_.get()] { s->begin_end("stop"); });
+}
+
+} // namespace llmrt::serve
