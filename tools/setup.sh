@@ -31,7 +31,7 @@ packages=(
   llvm-19-dev libmlir-19-dev mlir-19-tools llvm-19-tools
   flatbuffers-compiler libflatbuffers-dev
   libdnnl-dev libopenblas-dev
-  nlohmann-json3-dev libsimdjson-dev libcli11-dev libspdlog-dev libpcre2-dev libutf8proc-dev libxxhash-dev libboost-dev
+  nlohmann-json3-dev libsimdjson-dev libcli11-dev libspdlog-dev libpcre2-dev libutf8proc-dev libxxhash-dev libboost-dev zlib1g-dev
   libgtest-dev libbenchmark-dev
   python3 python3-venv
 )

@@ -1,11 +1,9 @@
-// Paged causal attention on tensor cores (after FlashAttention-2, Dao 2023, and Flash-Decoding).
+// Paged causal attention on tensor cores (after FlashAttention-2, Dao 2023): the entry, prefill, and the plain kernel.
 //
 // The query heads that read one KV head are packed into the row dimension: row = token * group + head. A prefill block
-// takes 64 such rows of one sequence, 16 a warp, and walks the keys in tiles of 64. A decode block takes up to 16 rows (one
-// token of a group, or a few) and lets its four warps share each tile's keys; long contexts are cut into splits whose
-// results a second kernel merges. Keys and values come from pages through shared memory, two tiles in flight.
-#include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+// takes 64 such rows of one sequence, 16 a warp, and walks the keys in tiles of 64. Keys and values come from pages through
+// shared memory, two tiles in flight. Sequences of at most 16 rows go to attention_decode.cu.
+#include "kernels/cuda/attention.cuh"
 
 #include <type_traits>
 #include <utility>
@@ -15,94 +13,13 @@ namespace llmrt::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kTile = 64;       // keys of a tile
-constexpr int kDecodeRows = 16; // sequences with more rows than this are prefill
-constexpr float kLog2e = 1.4426950408889634f;
-constexpr int kMaxSplits = 128;
-
-// Like Attention, with what the device needs resolved.
-struct Params {
-  void *out;
-  int64_t ld_out;
-  const void *q;
-  int64_t ld_q;
-  const void *pool;
-  int64_t page_stride; // elements
-  int kv_heads, page_size, head_dim, q_heads;
-  const uint16_t *kv_head_of_q;
-  const int32_t *seq_starts, *context_lens, *page_table;
-  int64_t page_table_stride;
-  float scale, softcap;
-  int window, splits;
-  float *partial; // [S * splits][q_heads][kDecodeRows][head_dim + 2]: sums, then maximum and denominator
-};
-
-__device__ __forceinline__ uint32_t shared_address(const void *p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-// Copies kBytes (8 or 16) from global to shared memory; zeros where !valid.
-template <int kBytes> __device__ __forceinline__ void copy_async(void *to, const void *from, bool valid) {
-  const int size = valid ? kBytes : 0;
-  if constexpr (kBytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(size));
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)), "l"(from), "r"(size));
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
-template <int kPending> __device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
-}
-
-__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void *p) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(p)));
-}
-__device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const void *p) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(p)));
-}
-
-template <typename T>
-__device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (sizeof(T) == 2 && std::is_same_v<T, __half>)
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <typename T> __device__ __forceinline__ uint32_t pack(float a, float b) {
-  T pair[2] = {from_float<T>(a), from_float<T>(b)};
-  return *reinterpret_cast<uint32_t *>(pair);
-}
-
-// The neighbouring query heads that read a KV head: first and how many.
-__device__ __forceinline__ void find_group(const Params &p, int kv_head, int &first, int &count) {
-  int lo = p.q_heads, n = 0;
-  for (int h = threadIdx.x & 31; h < p.q_heads; h += 32)
-    if (p.kv_head_of_q[h] == kv_head) {
-      lo = min(lo, h);
-      ++n;
-    }
-#pragma unroll
-  for (int offset = 16; offset; offset >>= 1) {
-    lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, offset));
-    n += __shfl_xor_sync(0xffffffffu, n, offset);
-  }
-  first = lo, count = n;
-}
+constexpr int kTile = 64; // keys of a tile
 
 // kDim: head_dim rounded up to 16. kChunk: elements copied at once (8, or 4 where rows are only 8-byte aligned).
-template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
+template <typename T, int kDim, int kChunk> struct Prefill {
   static constexpr int kStride = kDim + 8; // padded rows: ldmatrix meets no bank conflict
-  static constexpr int kBlockRows = kDecode ? kDecodeRows : kWarps * 16;
-  static constexpr int kWarpKeys = kDecode ? kTile / kWarps : kTile;
-  static constexpr int kKeyTiles = kWarpKeys / 8, kDimTiles = kDim / 8, kDimSteps = kDim / 16;
+  static constexpr int kBlockRows = kWarps * 16;
+  static constexpr int kKeyTiles = kTile / 8, kDimTiles = kDim / 8, kDimSteps = kDim / 16;
   static constexpr bool kQueryInRegisters = kDim <= 128;
 
   struct Shared {
@@ -110,41 +27,30 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
     T k[2][kTile][kStride];
     T v[2][kTile][kStride];
   };
-  // Decode warps meet here, on top of the tiles.
-  struct Merge {
-    float o[kWarps][kDecodeRows][kDim + 1];
-    float m[kWarps][kDecodeRows], l[kWarps][kDecodeRows];
-  };
-  static constexpr size_t kBytes = sizeof(Shared) > sizeof(Merge) ? sizeof(Shared) : sizeof(Merge);
+  static constexpr size_t kBytes = sizeof(Shared);
 
-  static __device__ void run(const Params &p) {
+  static __device__ void run(const AttentionParams &p) {
     extern __shared__ __align__(16) char raw[];
     Shared &shared = *reinterpret_cast<Shared *>(raw);
-    wait_for_previous();
     let_next_start();
+    wait_for_previous();
 
-    const int kv_head = blockIdx.y, seq = blockIdx.z / p.splits, split = blockIdx.z % p.splits;
+    const int kv_head = blockIdx.y, seq = blockIdx.z;
     const int start = p.seq_starts[seq], queries = p.seq_starts[seq + 1] - start, context = p.context_lens[seq];
     int first_head, group;
     find_group(p, kv_head, first_head, group);
-    const int rows = queries * group, row0 = blockIdx.x * kBlockRows;
-    const bool decode = rows <= kDecodeRows;
-    if (decode != kDecode || row0 >= rows || context == 0)
+    // The last rows see the most keys and start first.
+    const int rows = queries * group, row0 = (gridDim.x - 1 - blockIdx.x) * kBlockRows;
+    if (rows <= kDecodeRows || row0 >= rows || context == 0)
       return;
 
-    // Keys that any row of the block may see; a split takes its share of whole tiles.
+    // Keys that any row of the block may see.
     const int past = context - queries;
     const int last_token = min(queries - 1, (row0 + kBlockRows - 1) / group), first_token = row0 / group;
-    int begin = p.window ? max(0, past + first_token - p.window + 1) / kTile * kTile : 0;
-    int end = past + last_token + 1;
-    if (kDecode && p.splits > 1) {
-      const int tiles = (end - begin + kTile - 1) / kTile, share = (tiles + p.splits - 1) / p.splits;
-      begin += split * share * kTile;
-      end = min(end, begin + share * kTile);
-    }
-
+    const int begin = p.window ? max(0, past + first_token - p.window + 1) / kTile * kTile : 0;
+    const int end = past + last_token + 1;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int warp_row = kDecode ? 0 : warp * 16, warp_key = kDecode ? warp * kWarpKeys : 0;
+    const int warp_row = warp * 16;
     load_query(p, shared, start, first_head, group, rows, row0);
 
     float o[kDimTiles][4] = {}, m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0};
@@ -175,7 +81,7 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
         first = false;
       }
 
-      // Scores: 16 rows × kWarpKeys keys.
+      // Scores: 16 rows × kTile keys.
       float s[kKeyTiles][4] = {};
 #pragma unroll
       for (int d = 0; d < kDimSteps; ++d) {
@@ -190,7 +96,7 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
 #pragma unroll
         for (int t = 0; t < kKeyTiles; t += 2) {
           uint32_t k[4]; // keys t*8 … +15, dims d*16 … +15
-          load_matrices(k, &shared.k[stage][warp_key + t * 8 + lane % 8 + lane / 16 * 8][d * 16 + lane / 8 % 2 * 8]);
+          load_matrices(k, &shared.k[stage][t * 8 + lane % 8 + lane / 16 * 8][d * 16 + lane / 8 % 2 * 8]);
           mma<T>(s[t], q, k[0], k[1]);
           mma<T>(s[t + 1], q, k[2], k[3]);
         }
@@ -202,7 +108,7 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
       for (int t = 0; t < kKeyTiles; ++t)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const int key = key0 + warp_key + t * 8 + lane % 4 * 2 + i % 2, row = i / 2;
+          const int key = key0 + t * 8 + lane % 4 * 2 + i % 2, row = i / 2;
           float x = s[t][i] * p.scale;
           if (p.softcap > 0)
             x = p.softcap * tanhf(x / p.softcap);
@@ -241,7 +147,7 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
 #pragma unroll
         for (int d = 0; d < kDimTiles; d += 2) {
           uint32_t v[4]; // keys t*8 … +15, dims d*8 … +15
-          load_matrices_transposed(v, &shared.v[stage][warp_key + t * 8 + lane % 16][d * 8 + lane / 16 * 8]);
+          load_matrices_transposed(v, &shared.v[stage][t * 8 + lane % 16][d * 8 + lane / 16 * 8]);
           mma<T>(o[d], a, v[0], v[1]);
           mma<T>(o[d + 1], a, v[2], v[3]);
         }
@@ -254,13 +160,10 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
       l[i] += __shfl_xor_sync(0xffffffffu, l[i], 1);
       l[i] += __shfl_xor_sync(0xffffffffu, l[i], 2);
     }
-    if constexpr (kDecode)
-      write_decode(p, raw, o, m, l, seq, split, start, first_head, group, rows);
-    else
-      write_prefill(p, o, l, start, first_head, group, rows, row0 + warp_row);
+    write(p, o, l, start, first_head, group, rows, row0 + warp_row);
   }
 
-  static __device__ void load_query(const Params &p, Shared &shared, int start, int first_head, int group, int rows,
+  static __device__ void load_query(const AttentionParams &p, Shared &shared, int start, int first_head, int group, int rows,
                                     int row0) {
     for (int i = threadIdx.x; i < kBlockRows * kDim; i += kWarps * 32) {
       const int r = i / kDim, d = i % kDim, row = row0 + r;
@@ -272,7 +175,7 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
     }
   }
 
-  static __device__ void load_tile(const Params &p, Shared &shared, int stage, int seq, int kv_head, int key0, int end) {
+  static __device__ void load_tile(const AttentionParams &p, Shared &shared, int stage, int seq, int kv_head, int key0, int end) {
     constexpr int kChunks = kDim / kChunk;
     const T *pool = static_cast<const T *>(p.pool);
     const int64_t values = static_cast<int64_t>(p.kv_heads) * p.page_size * p.head_dim;
@@ -290,12 +193,12 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
     }
   }
 
-  static __device__ T *out_row(const Params &p, int start, int first_head, int group, int row) {
+  static __device__ T *out_row(const AttentionParams &p, int start, int first_head, int group, int row) {
     return static_cast<T *>(p.out) + (start + row / group) * p.ld_out +
            static_cast<int64_t>(first_head + row % group) * p.head_dim;
   }
 
-  static __device__ void write_prefill(const Params &p, float (&o)[kDimTiles][4], float (&l)[2], int start,
+  static __device__ void write(const AttentionParams &p, float (&o)[kDimTiles][4], float (&l)[2], int start,
                                        int first_head, int group, int rows, int row0) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -313,92 +216,18 @@ template <typename T, int kDim, int kChunk, bool kDecode> struct Kernel {
       }
     }
   }
-
-  // The warps' results, merged; to `out`, or as one split's part.
-  static __device__ void write_decode(const Params &p, char *raw, float (&o)[kDimTiles][4], float (&m)[2], float (&l)[2],
-                                      int seq, int split, int start, int first_head, int group, int rows) {
-    Merge &merge = *reinterpret_cast<Merge *>(raw);
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int r = lane / 4 + i * 8;
-      if (lane % 4 == 0)
-        merge.m[warp][r] = m[i], merge.l[warp][r] = l[i];
-#pragma unroll
-      for (int t = 0; t < kDimTiles; ++t) {
-        merge.o[warp][r][t * 8 + lane % 4 * 2] = o[t][i * 2];
-        merge.o[warp][r][t * 8 + lane % 4 * 2 + 1] = o[t][i * 2 + 1];
-      }
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < rows * p.head_dim; i += kWarps * 32) {
-      const int r = i / p.head_dim, d = i % p.head_dim;
-      float top = -INFINITY;
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w)
-        top = fmaxf(top, merge.m[w][r]);
-      float sum = 0, total = 0;
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) {
-        const float f = merge.m[w][r] == -INFINITY ? 0.0f : exp2f(merge.m[w][r] - top);
-        sum += f * merge.o[w][r][d];
-        total += f * merge.l[w][r];
-      }
-      if (p.splits == 1) {
-        out_row(p, start, first_head, group, r)[d] = from_float<T>(sum / total);
-      } else {
-        float *part = p.partial + ((static_cast<int64_t>(seq * p.splits + split) * p.q_heads + first_head) * kDecodeRows +
-                                   r) * (p.head_dim + 2);
-        part[d] = sum;
-        if (d == 0)
-          part[p.head_dim] = top, part[p.head_dim + 1] = total;
-      }
-    }
-  }
 };
 
-template <typename T, int kDim, int kChunk, bool kDecode>
-__global__ void __launch_bounds__(kWarps * 32) attention_kernel(Params p) {
-  Kernel<T, kDim, kChunk, kDecode>::run(p);
-}
-
-// Merges the splits of one sequence and query head, in order. Rows are (token, head of the group).
-template <typename T> __global__ void merge_kernel(Params p) {
-  wait_for_previous();
-  let_next_start();
-  const int seq = blockIdx.y, kv_head = blockIdx.x;
-  const int start = p.seq_starts[seq], queries = p.seq_starts[seq + 1] - start, context = p.context_lens[seq];
-  int first_head, group;
-  find_group(p, kv_head, first_head, group);
-  const int rows = queries * group;
-  if (rows > kDecodeRows || context == 0)
-    return;
-  for (int i = threadIdx.x; i < rows * p.head_dim; i += blockDim.x) {
-    const int r = i / p.head_dim, d = i % p.head_dim;
-    const int64_t step = static_cast<int64_t>(p.q_heads) * kDecodeRows * (p.head_dim + 2);
-    const float *part = p.partial + ((static_cast<int64_t>(seq) * p.splits * p.q_heads + first_head) * kDecodeRows + r) *
-                                        (p.head_dim + 2);
-    float top = -INFINITY, sum = 0, total = 0;
-    for (int s = 0; s < p.splits; ++s, part += step) {
-      const float m = part[p.head_dim];
-      if (m == -INFINITY)
-        continue;
-      const float next = fmaxf(top, m), keep = exp2f(top - next), take = exp2f(m - next);
-      sum = sum * keep + part[d] * take;
-      total = total * keep + part[p.head_dim + 1] * take;
-      top = next;
-    }
-    static_cast<T *>(p.out)[(start + r / group) * p.ld_out + static_cast<int64_t>(first_head + r % group) * p.head_dim +
-                            d] = from_float<T>(sum / total);
-  }
+template <typename T, int kDim, int kChunk>
+__global__ void __launch_bounds__(kWarps * 32) prefill_kernel(AttentionParams p) {
+  Prefill<T, kDim, kChunk>::run(p);
 }
 
 // f32, and mixes of types: a warp a (token, query head), keys one by one. For reference runs, not for speed.
 template <typename A, typename P>
-__global__ void plain_attention_kernel(Params p, int S) {
-  wait_for_previous();
+__global__ void plain_attention_kernel(AttentionParams p, int S) {
   let_next_start();
+  wait_for_previous();
   const int lane = threadIdx.x % 32, head = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32, token = blockIdx.x;
   if (head >= p.q_heads)
     return;
@@ -440,37 +269,16 @@ __global__ void plain_attention_kernel(Params p, int S) {
       to[lane + e * 32] = from_float<A>(o[e] / l);
 }
 
-template <typename T, int kDim, int kChunk>
-void run(const Attention &a, Params p, cudaStream_t stream) {
-  using Prefill = Kernel<T, kDim, kChunk, false>;
-  using Decode = Kernel<T, kDim, kChunk, true>;
-  const int64_t most_rows = static_cast<int64_t>(a.max_query) * a.max_group;
-  if (most_rows > kDecodeRows) {
-    p.splits = 1;
-    auto kernel = attention_kernel<T, kDim, kChunk, false>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Prefill::kBytes));
-    launch(kernel,
-           dim3(static_cast<unsigned>(ceil_div(most_rows, Prefill::kBlockRows)), static_cast<unsigned>(p.kv_heads),
-                static_cast<unsigned>(a.S)),
-           dim3(kWarps * 32), Prefill::kBytes, stream, p);
-  }
-  // Enough blocks for two a multiprocessor, each with at least four tiles of keys.
-  int device = 0, sms = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
-  const int64_t wanted = ceil_div(2 * sms, static_cast<int64_t>(a.S) * p.kv_heads);
-  const int64_t useful = ceil_div(a.max_context, 4 * kTile);
-  p.splits = static_cast<int>(wanted < useful ? wanted : useful);
-  p.splits = p.splits < 1 ? 1 : p.splits > kMaxSplits ? kMaxSplits : p.splits;
-  auto kernel = attention_kernel<T, kDim, kChunk, true>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Decode::kBytes));
-  launch(kernel, dim3(1, static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S * p.splits)), dim3(kWarps * 32),
-         Decode::kBytes, stream, p);
-  if (p.splits > 1)
-    launch(merge_kernel<T>, dim3(static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(256), 0, stream, p);
+template <typename T, int kDim, int kChunk> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
+  using Kernel = Prefill<T, kDim, kChunk>;
+  auto kernel = prefill_kernel<T, kDim, kChunk>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Kernel::kBytes));
+  const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, Kernel::kBlockRows);
+  launch(kernel, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
+         dim3(kWarps * 32), Kernel::kBytes, stream, p);
 }
 
-template <typename T> void run_by_dim(const Attention &a, const Params &p, cudaStream_t stream) {
+template <typename T> void prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   const bool wide = p.head_dim % 8 == 0;
   const int dim = (p.head_dim + 15) / 16 * 16;
   if (!wide)
@@ -489,12 +297,19 @@ template <typename T> void run_by_dim(const Attention &a, const Params &p, cudaS
     run<T, 256, 8>(a, p, stream);
 }
 
+template <typename T> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
+  if (static_cast<int64_t>(a.max_query) * a.max_group > kDecodeRows && !hopper_prefill<T>(a, p, stream))
+    prefill<T>(a, p, stream);
+  if (a.S > 1 || a.max_query <= kDecodeRows) // a group has at least one head
+    decode_attention<T>(a, p, stream);
+}
+
 } // namespace
 
 void attention(const Attention &a, cudaStream_t stream) {
   if (a.T <= 0 || a.S <= 0)
     return;
-  Params p = {};
+  AttentionParams p = {};
   p.out = a.out, p.ld_out = a.ld_out, p.q = a.q, p.ld_q = a.ld_q;
   p.pool = a.pool.base;
   p.page_stride = a.pool.page_stride_bytes / static_cast<int64_t>(dtype_bytes(a.pool.type));
@@ -504,10 +319,15 @@ void attention(const Attention &a, cudaStream_t stream) {
   p.page_table_stride = a.page_table_stride;
   p.scale = a.scale, p.softcap = a.softcap, p.window = a.window;
   p.partial = static_cast<float *>(a.workspace);
+  p.page_shift = -1;
+  for (int shift = 0; shift < 31; ++shift)
+    if (p.page_size == 1 << shift)
+      p.page_shift = shift;
+  p.wide_q = reinterpret_cast<uintptr_t>(a.q) % 16 == 0 && a.ld_q % 8 == 0 && p.head_dim % 8 == 0;
   if (a.act == a.pool.type && a.act == DType::bf16 && p.head_dim % 4 == 0)
-    return run_by_dim<__nv_bfloat16>(a, p, stream);
+    return run<__nv_bfloat16>(a, p, stream);
   if (a.act == a.pool.type && a.act == DType::f16 && p.head_dim % 4 == 0)
-    return run_by_dim<__half>(a, p, stream);
+    return run<__half>(a, p, stream);
   with_type(a.act, [&](auto act) {
     with_type(a.pool.type, [&](auto pool) {
       launch(plain_attention_kernel<decltype(act), decltype(pool)>,

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace llmrt::cuda {
 
@@ -86,28 +87,66 @@ __device__ __forceinline__ void wait_for_previous() {
   cudaGridDependencySynchronize();
 #endif
 }
-// Lets the next kernel of the stream start its part in front of wait_for_previous().
+// Lets the next kernel of the stream start its part in front of wait_for_previous(). Kernels call it first of all: the
+// next one still waits for this one's end, and this one for the end of the one before, so that weights of several kernels
+// ahead are on their way while a chain of short kernels runs.
 __device__ __forceinline__ void let_next_start() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
 
-// Launches with permission to start before the previous kernel has ended (programmatic dependent launch). The kernel
-// must call wait_for_previous().
+// What launches need to know of the current device; asked once.
+struct DeviceLimits {
+  int sms, major;
+  size_t shared_per_sm, shared_per_block;
+};
+inline const DeviceLimits &device_limits() {
+  constexpr int kMost = 64;
+  static const struct All {
+    DeviceLimits of[kMost];
+    All() {
+      int count = 0;
+      cudaGetDeviceCount(&count);
+      for (int d = 0; d < count && d < kMost; ++d) {
+        int shared = 0;
+        cudaDeviceGetAttribute(&of[d].sms, cudaDevAttrMultiProcessorCount, d);
+        cudaDeviceGetAttribute(&of[d].major, cudaDevAttrComputeCapabilityMajor, d);
+        cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, d);
+        of[d].shared_per_sm = static_cast<size_t>(shared);
+        cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, d);
+        of[d].shared_per_block = static_cast<size_t>(shared);
+      }
+    }
+  } all;
+  int device = 0;
+  cudaGetDevice(&device);
+  return all.of[device < kMost ? device : 0];
+}
+
+// Launches with permission to start before the previous kernel has ended (programmatic dependent launch), in clusters
+// along x where `cluster` is more than one. The kernel must call wait_for_previous().
 template <typename... Params, typename... Args>
-void launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Args &&...args) {
+void launch_cluster(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, unsigned cluster, cudaStream_t stream,
+                    Args &&...args) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared;
   config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = cluster;
+  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+  config.attrs = attributes;
+  config.numAttrs = cluster > 1 ? 2 : 1;
   cudaLaunchKernelEx(&config, kernel, Params(std::forward<Args>(args))...);
+}
+template <typename... Params, typename... Args>
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Args &&...args) {
+  launch_cluster(kernel, grid, block, shared, 1, stream, std::forward<Args>(args)...);
 }
 
 // Calls f with a value of the C++ type of `t`.

@@ -101,9 +101,9 @@ struct Linear {
   int64_t M, N, K;
   DType act, weight_type, out_type;
 };
-// Products of few rows (decode): read the weight once at memory speed. any N, K.
-// f32 accumulation. Beyond kSkinnyMaxRows rows the weight is read again for each so many; cuBLASLt is better there.
-inline constexpr int kSkinnyMaxRows = 32;
+// Products of few rows (decode): read the weight once at memory speed, or once for each 32 rows. Any M, N, K; f32
+// accumulation. Beyond kSkinnyMaxRows rows cuBLASLt is faster (runtime/exec/cuda).
+inline constexpr int kSkinnyMaxRows = 16;
 void skinny_linear(const Linear &p, cudaStream_t stream);
 
 // Adds bias[N] (f32) to rows of `out` [M, N]; for products whose library call has no fitting epilogue.
@@ -144,6 +144,10 @@ struct KvAppend {
   DType act;
 };
 void kv_append(const KvAppend &p, cudaStream_t stream);
+
+// rope() and kv_append() in one launch: q in place as rope() leaves it, rotated keys and values in the pages as both leave
+// them. The keys of `append` are read unrotated and stay as they are (Rope::k is not used).
+void rope_append(const Rope &p, const KvAppend &append, cudaStream_t stream);
 
 struct Attention {
   void *out;            // [T, q_heads, head_dim] act

@@ -25,8 +25,8 @@ template <bool kWide, typename F> __device__ __forceinline__ void for_row(int64_
 template <typename A, typename W>
 __global__ void embedding_kernel(A *out, int64_t ld_out, const W *table, const int32_t *ids, int64_t H, int64_t begin,
                                  int64_t count, float scale) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const int64_t row = int64_t(ids[blockIdx.x]) - begin;
   const bool here = row >= 0 && row < count;
   A *to = out + blockIdx.x * ld_out;
@@ -40,8 +40,8 @@ __global__ void norm_kernel(T *out, int64_t ld_out, T *residual, int64_t ld_resi
                             const float *weight, int64_t H, float eps, float weight_offset) {
   __shared__ float scratch[33];
   extern __shared__ float sums[]; // [H]: the row in f32
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const T *in = input + blockIdx.x * ld_input;
   T *res = kAdd ? residual + blockIdx.x * ld_residual : nullptr;
   float square = 0;
@@ -87,6 +87,54 @@ __global__ void norm_kernel(T *out, int64_t ld_out, T *residual, int64_t ld_resi
   });
 }
 
+// One block a row of at most kEach · 8 elements a thread, aligned: the row stays in registers, and the norm's weight is on
+// its way before the previous kernel has ended.
+template <typename T, bool kAdd, int kEach>
+__global__ void __launch_bounds__(1024) wide_norm_kernel(T *out, int64_t ld_out, T *residual, int64_t ld_residual, const T *input, int64_t ld_input,
+                                 const float *weight, int64_t H, float eps, float weight_offset) {
+  __shared__ float scratch[33];
+  let_next_start();
+  const int step = static_cast<int>(blockDim.x) * 8, begin = static_cast<int>(threadIdx.x) * 8, n = static_cast<int>(H);
+  Eight<float> w[kEach];
+#pragma unroll
+  for (int j = 0; j < kEach; ++j)
+    if (begin + j * step < n)
+      w[j].load(weight + begin + j * step);
+  wait_for_previous();
+  const T *in = input + blockIdx.x * ld_input;
+  Eight<T> x[kEach];
+  float square = 0;
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const int i = begin + j * step;
+    if (i >= n)
+      break;
+    x[j].load(in + i);
+    if constexpr (kAdd) {
+      Eight<T> r;
+      r.load(residual + blockIdx.x * ld_residual + i);
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        x[j].v[e] += r.v[e];
+      x[j].store(residual + blockIdx.x * ld_residual + i);
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      square += x[j].v[e] * x[j].v[e];
+  }
+  const float scale = rsqrtf(block_sum(square, scratch) / static_cast<float>(H) + eps);
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const int i = begin + j * step;
+    if (i >= n)
+      break;
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      x[j].v[e] *= scale * (w[j].v[e] + weight_offset);
+    x[j].store(out + blockIdx.x * ld_out + i);
+  }
+}
+
 template <bool kAdd>
 void norm(void *out, int64_t ld_out, void *residual, int64_t ld_residual, const void *input, int64_t ld_input,
           const void *weight, int64_t T, int64_t H, float eps, float offset, DType act, cudaStream_t stream) {
@@ -96,8 +144,11 @@ void norm(void *out, int64_t ld_out, void *residual, int64_t ld_residual, const 
     using E = decltype(type);
     const bool wide = H % 8 == 0 && aligned16<E>(out, ld_out) && aligned16<E>(input, ld_input) &&
                       (!kAdd || aligned16<E>(residual, ld_residual));
-    auto kernel = wide ? norm_kernel<E, kAdd, true> : norm_kernel<E, kAdd, false>;
-    const size_t shared = static_cast<size_t>(H) * 4;
+    const bool registers = wide && H <= 16384 && reinterpret_cast<uintptr_t>(weight) % 16 == 0;
+    auto kernel = registers ? (H <= 8192 ? wide_norm_kernel<E, kAdd, 1> : wide_norm_kernel<E, kAdd, 2>)
+                  : wide    ? norm_kernel<E, kAdd, true>
+                            : norm_kernel<E, kAdd, false>;
+    const size_t shared = registers ? 0 : static_cast<size_t>(H) * 4;
     if (shared > 48 * 1024)
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
     launch(kernel, dim3(static_cast<unsigned>(T)), dim3(row_threads(H)), shared, stream, static_cast<E *>(out), ld_out,
@@ -108,8 +159,8 @@ void norm(void *out, int64_t ld_out, void *residual, int64_t ld_residual, const 
 
 template <typename T>
 __global__ void add_kernel(T *residual, int64_t ld_residual, const T *input, int64_t ld_input, int64_t H) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   T *to = residual + blockIdx.x * ld_residual;
   const T *from = input + blockIdx.x * ld_input;
   for (int64_t i = threadIdx.x; i < H; i += blockDim.x)
@@ -128,8 +179,8 @@ template <Activation kKind> __device__ __forceinline__ float activate(float x) {
 template <typename T, Activation kKind, bool kWide>
 __global__ void gated_act_kernel(T *out, int64_t ld_out, const T *gate, int64_t ld_gate, const T *up, int64_t ld_up,
                                  int64_t F) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   constexpr int step = kWide ? 8 : 1;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * step;
   if (i >= F)
@@ -160,8 +211,8 @@ template <typename T, Activation kKind> void run_gated_act(const GatedAct &p, cu
 
 __global__ void copy_rows_kernel(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t bytes,
                                  const int32_t *rows) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const int64_t source = rows ? rows[blockIdx.x] : blockIdx.x;
   const char *f = from + source * from_stride;
   char *t = to + blockIdx.x * to_stride;
@@ -179,8 +230,8 @@ __global__ void copy_rows_kernel(char *to, int64_t to_stride, const char *from, 
 }
 
 template <typename T> __global__ void add_bias_kernel(T *out, int64_t ld_out, const float *bias, int64_t N) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const int64_t n = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (n < N)
     out[blockIdx.y * ld_out + n] = from_float<T>(to_float(out[blockIdx.y * ld_out + n]) + bias[n]);
@@ -193,8 +244,8 @@ struct PeerParts {
 
 template <typename T>
 __global__ void peer_sum_kernel(T *out, int64_t ld, PeerParts parts, int count, int64_t H) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= H)
     return;

@@ -1,12 +1,14 @@
-// Exact sampling over the vocabulary, one block a row, without sorting.
+// Exact sampling over the vocabulary without sorting: the blocks of a cluster share a row and keep it in shared memory.
 //
 // A draw from softmax(x / temperature) is the argmax of x / temperature + Gumbel noise, so one pass suffices where nothing
-// filters. Filters become one threshold: a radix descent over the bits of the logits finds the k-th largest value (counts)
-// and the value at which the kept mass reaches p (sums of probabilities in fixed point, so that the order of atomic
-// additions cannot change them). Noise is a hash of (seed, counter, token): the same request draws the same tokens whatever
+// filters. Filters become one threshold: a radix search over the bits of the logits finds the k-th largest value (counts)
+// and the value at which the kept mass reaches p. Every thread has bins of its own, so there are no atomics: sums come in a
+// fixed order, and the time does not depend on the values. Noise is a hash of (seed, counter, token): the same request draws the same tokens whatever
 // else is in the batch.
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
+
+#include <cooperative_groups.h>
 
 #include <utility>
 
@@ -14,8 +16,10 @@ namespace llmrt::cuda {
 
 namespace {
 
-constexpr int kThreads = 1024;
-constexpr double kFixedOne = 1099511627776.0; // 2^40: mass of 1 in fixed point
+constexpr int kThreads = 512, kWarps = kThreads / 32;
+constexpr int kMostParts = 8;    // blocks of a row
+constexpr int kBins = 16;        // of one pass of the search, one a warp
+constexpr float kMostNoise = 23; // Gumbel noise of 32 bits is below this
 
 // Order-preserving map of floats to unsigned integers.
 __device__ __forceinline__ uint32_t key_of(float x) {
@@ -23,18 +27,24 @@ __device__ __forceinline__ uint32_t key_of(float x) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// Philox 4x32-10 (Salmon et al., 2011): one uniform in (0, 1) for (seed, counter, token).
-__device__ __forceinline__ float uniform(uint64_t seed, uint64_t counter, uint32_t token) {
-  uint32_t x0 = token, x1 = static_cast<uint32_t>(counter), x2 = static_cast<uint32_t>(counter >> 32), x3 = 0;
+// Philox 4x32-10 (Salmon et al., 2011): four words for (seed, counter, group of four tokens).
+__device__ __forceinline__ void philox(uint32_t (&x)[4], uint64_t seed, uint64_t counter, uint32_t group) {
+  x[0] = group, x[1] = static_cast<uint32_t>(counter), x[2] = static_cast<uint32_t>(counter >> 32), x[3] = 0;
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const uint32_t h0 = __umulhi(0xD2511F53u, x0), l0 = 0xD2511F53u * x0;
-    const uint32_t h1 = __umulhi(0xCD9E8D57u, x2), l1 = 0xCD9E8D57u * x2;
-    x0 = h1 ^ x1 ^ k0, x1 = l1, x2 = h0 ^ x3 ^ k1, x3 = l0;
+    const uint32_t h0 = __umulhi(0xD2511F53u, x[0]), l0 = 0xD2511F53u * x[0];
+    const uint32_t h1 = __umulhi(0xCD9E8D57u, x[2]), l1 = 0xCD9E8D57u * x[2];
+    x[0] = h1 ^ x[1] ^ k0, x[1] = l1, x[2] = h0 ^ x[3] ^ k1, x[3] = l0;
     k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
   }
-  return (static_cast<float>(x0 >> 8) + 0.5f) * (1.0f / 16777216.0f);
+}
+
+// -log(-log(1 - r)) of r uniform in (0, 1). The largest values come from the smallest r, where the series is exact.
+__device__ __forceinline__ float gumbel(uint32_t word) {
+  const float r = (static_cast<float>(word) + 0.5f) * 2.3283064365386963e-10f;
+  const float series = r * (1 + r * (0.5f + r * (0.33333333f + r * (0.25f + r * 0.2f))));
+  return -__logf(r < 0.05f ? series : -__logf(1 - r));
 }
 
 struct Best {
@@ -45,120 +55,265 @@ struct Best {
 __device__ __forceinline__ Best better(Best a, Best b) {
   return b.value > a.value || (b.value == a.value && b.token < a.token) ? b : a;
 }
-__device__ Best block_best(Best best, Best *scratch) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-  for (int offset = 16; offset; offset >>= 1)
-    best = better(best, {__shfl_xor_sync(0xffffffffu, best.value, offset),
-                         __shfl_xor_sync(0xffffffffu, best.token, offset)});
-  __syncthreads();
-  if (lane == 0)
-    scratch[warp] = best;
-  __syncthreads();
-  best = scratch[lane];
-#pragma unroll
-  for (int offset = 16; offset; offset >>= 1)
-    best = better(best, {__shfl_xor_sync(0xffffffffu, best.value, offset),
-                         __shfl_xor_sync(0xffffffffu, best.token, offset)});
-  return best;
-}
 
-// Radix descent from the top eight bits of the keys: finds the largest key T such that weight(keys >= T) reaches `target`.
-// weight(token) is 1 or a probability in fixed point; keys below `floor` do not count. All threads call and agree.
-template <typename Weight>
-__device__ uint32_t threshold(const float *logits, int64_t V, uint32_t floor, uint64_t target, unsigned long long *bins,
-                              Weight &&weight) {
-  __shared__ uint32_t shared_prefix;
-  __shared__ unsigned long long shared_left;
-  uint32_t prefix = 0;
-  uint64_t left = target;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    for (int i = threadIdx.x; i < 256; i += kThreads)
-      bins[i] = 0;
-    __syncthreads();
-    for (int64_t i = threadIdx.x; i < V; i += kThreads) {
-      const uint32_t key = key_of(logits[i]);
-      if (key >= floor && (shift == 24 || key >> (shift + 8) == prefix >> (shift + 8)))
-        atomicAdd(&bins[key >> shift & 255], static_cast<unsigned long long>(weight(logits[i])));
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      int bin = 255;
-      while (bin > 0 && bins[bin] < left)
-        left -= bins[bin--];
-      shared_prefix = prefix | static_cast<uint32_t>(bin) << shift;
-      shared_left = left;
-    }
-    __syncthreads();
-    prefix = shared_prefix;
-    left = shared_left;
+struct Shared {
+  float sums[kWarps];
+  Best best[kWarps];
+  float all_sums[2][kMostParts][kBins]; // each block's, by turns
+  Best all_best[2][kMostParts];
+};
+
+// The blocks of a row: sums and maxima over all of their threads, the same value in every thread.
+struct Team {
+  Shared &shared;
+  int parts, rank;
+  int turn = 0;
+
+  __device__ void sync() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (parts > 1)
+      return cooperative_groups::this_cluster().sync();
+#endif
     __syncthreads();
   }
-  return prefix;
+  template <typename T> __device__ T *at(T *mine, int part) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (parts > 1)
+      return cooperative_groups::this_cluster().map_shared_rank(mine, part);
+#endif
+    return mine;
+  }
+
+  __device__ float sum(float v) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    v = warp_sum(v);
+    if (lane == 0)
+      shared.sums[warp] = v;
+    __syncthreads();
+    turn ^= 1;
+    if (warp == 0) {
+      v = warp_sum(lane < kWarps ? shared.sums[lane] : 0.0f);
+      if (lane < parts)
+        *at(&shared.all_sums[turn][rank][0], lane) = v;
+    }
+    sync();
+    v = 0;
+    for (int part = 0; part < parts; ++part)
+      v += shared.all_sums[turn][part][0];
+    return v;
+  }
+
+  // Sums bins[kBins][kThreads] over all threads; lane i of every warp gets bin i.
+  __device__ float sum_bins(const float *bins) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __syncthreads();
+    turn ^= 1;
+    float v = 0;
+#pragma unroll
+    for (int i = 0; i < kThreads / 32; ++i)
+      v += bins[warp * kThreads + i * 32 + lane];
+    v = warp_sum(v);
+    if (lane < parts)
+      *at(&shared.all_sums[turn][rank][warp], lane) = v;
+    sync();
+    v = 0;
+    if (lane < kBins)
+      for (int part = 0; part < parts; ++part)
+        v += shared.all_sums[turn][part][lane];
+    return v;
+  }
+
+  __device__ Best best(Best mine) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    auto warp_best = [&]() {
+#pragma unroll
+      for (int offset = 16; offset; offset >>= 1)
+        mine = better(mine, {__shfl_xor_sync(0xffffffffu, mine.value, offset),
+                             __shfl_xor_sync(0xffffffffu, mine.token, offset)});
+    };
+    warp_best();
+    if (lane == 0)
+      shared.best[warp] = mine;
+    __syncthreads();
+    turn ^= 1;
+    if (warp == 0) {
+      mine = shared.best[lane % kWarps];
+      warp_best();
+      if (lane < parts)
+        *at(&shared.all_best[turn][rank], lane) = mine;
+    }
+    sync();
+    mine = shared.all_best[turn][0];
+    for (int part = 1; part < parts; ++part)
+      mine = better(mine, shared.all_best[turn][part]);
+    return mine;
+  }
+};
+
+// This block's part of a row; x[i] is the logit of token begin + i. Tokens come in fours: begin is a multiple of four.
+struct Slice {
+  const float *x;
+  int64_t begin;
+  int count;
+  // f(values, how many, index in the slice) for every four.
+  template <int kUnroll = 1, typename F> __device__ __forceinline__ void each_four(bool wide, F &&f) const {
+    const int whole = wide ? count / 4 * 4 : 0;
+    int i = static_cast<int>(threadIdx.x) * 4;
+    if constexpr (kUnroll > 1)
+      for (; i + (kUnroll - 1) * kThreads * 4 < whole; i += kUnroll * kThreads * 4) {
+        float4 fours[kUnroll];
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u)
+          fours[u] = *reinterpret_cast<const float4 *>(x + i + u * kThreads * 4);
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          float v[4] = {fours[u].x, fours[u].y, fours[u].z, fours[u].w};
+          f(v, 4, i + u * kThreads * 4);
+        }
+      }
+    for (; i < whole; i += kThreads * 4) {
+      const float4 four = *reinterpret_cast<const float4 *>(x + i);
+      float v[4] = {four.x, four.y, four.z, four.w};
+      f(v, 4, i);
+    }
+    if (i < count) { // unaligned rows, and the last few tokens
+      for (; i < count; i += kThreads * 4) {
+        float v[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          v[e] = i + e < count ? x[i + e] : -INFINITY;
+        f(v, min(4, count - i), i);
+      }
+    }
+  }
+};
+
+// The largest key T in [lo, hi) such that weight(keys >= T) reaches `target`, or one that keeps the same tokens; lo where
+// none does. No key is above hi. All threads call and agree.
+template <typename Weight>
+__device__ uint32_t threshold(Team &team, const Slice &slice, bool wide, float *bins, uint32_t lo, uint32_t hi, float target,
+                              Weight &&weight) {
+  float above = 0; // weight of what has been found to be above the interval
+  while (hi - lo > 1) {
+    const int bits = 32 - __clz(static_cast<int>(hi - lo - 1)), shift = bits > 4 ? bits - 4 : 0;
+#pragma unroll
+    for (int i = 0; i < kBins; ++i)
+      bins[i * kThreads + threadIdx.x] = 0;
+    slice.each_four(wide, [&](const float(&v)[4], int n, int) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const uint32_t key = key_of(v[e]);
+        if (e < n && key >= lo && key < hi)
+          bins[((key - lo) >> shift) * kThreads + threadIdx.x] += weight(v[e]);
+      }
+    });
+    const float mine = team.sum_bins(bins);
+    int digit = kBins;
+    float sum = above, higher = above;
+    do {
+      --digit;
+      higher = sum;
+      sum += __shfl_sync(0xffffffffu, mine, digit);
+    } while (digit > 0 && sum < target);
+    above = higher;
+    lo += static_cast<uint32_t>(digit) << shift;
+    hi = min(hi - lo, 1u << shift) + lo;
+    if (sum == target)
+      break;
+  }
+  return lo;
 }
 
-__global__ void __launch_bounds__(kThreads) sample_kernel(int32_t *tokens, float *logprobs, const float *all_logits,
-                                                          int64_t ld, const SampleRow *rows, int64_t V) {
-  __shared__ float scratch[33];
-  __shared__ Best best_scratch[kThreads / 32];
-  __shared__ unsigned long long bins[256];
-  wait_for_previous();
+__global__ void __launch_bounds__(kThreads, 2)
+    sample_kernel(int32_t *tokens, float *logprobs, const float *all_logits, int64_t ld, const SampleRow *rows, int64_t V,
+                  int parts, bool staged, bool wide) {
+  extern __shared__ __align__(16) float bins[]; // [kBins][kThreads], then the slice, where it fits
+  float *stage = bins + kBins * kThreads;
+  __shared__ Shared shared;
   let_next_start();
-  const float *logits = all_logits + blockIdx.x * ld;
-  const SampleRow row = rows[blockIdx.x];
+  wait_for_previous();
+  const int64_t r = blockIdx.x / parts;
+  Team team{shared, parts, static_cast<int>(blockIdx.x % parts)};
+  const float *logits = all_logits + r * ld;
+  const SampleRow row = rows[r];
   const bool greedy = row.temperature <= 0;
 
+  const int64_t each = ((V + parts - 1) / parts + 3) / 4 * 4, begin = min(V, team.rank * each);
+  Slice slice{logits + begin, begin, static_cast<int>(min(each, V - begin))};
   Best top = {-INFINITY, 0xffffffffu};
-  for (int64_t i = threadIdx.x; i < V; i += kThreads)
-    top = better(top, {logits[i], static_cast<uint32_t>(i)});
-  top = block_best(top, best_scratch);
+  const bool keep = staged && (!greedy || logprobs);
+  slice.each_four<4>(wide, [&](float(&v)[4], int n, int i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (e < n)
+        top = better(top, {v[e], static_cast<uint32_t>(begin + i + e)});
+      v[e] = fmaxf(v[e], -INFINITY); // NaN
+    }
+    if (keep)
+      *reinterpret_cast<float4 *>(stage + i) = make_float4(v[0], v[1], v[2], v[3]);
+  });
+  if (keep)
+    slice.x = stage, wide = true; // each thread reads what it wrote
+  top = team.best(top);
 
   Best chosen = top;
-  if (!greedy) {
+  if (!greedy && top.token < V) {
     const float scale = 1.0f / row.temperature;
+    const uint32_t top_key = key_of(top.value);
+    auto mass = [&](float x) { return expf((x - top.value) * scale); };
     uint32_t floor = 0; // keys from here on are kept
     if (row.min_p > 0)
-      floor = key_of(top.value + logf(row.min_p) * row.temperature);
-    if (row.top_k > 0 && row.top_k < V) {
-      const uint32_t k = threshold(logits, V, floor, static_cast<uint64_t>(row.top_k), bins, [](float) { return 1ull; });
-      floor = max(floor, k);
-    }
+      floor = min(top_key, key_of(top.value + logf(row.min_p) * row.temperature));
+    if (row.top_k > 0 && row.top_k < V)
+      floor = threshold(team, slice, wide, bins, floor, top_key + 1, static_cast<float>(row.top_k), [](float) { return 1.0f; });
     if (row.top_p < 1.0f) {
-      // Mass of what the filters before left, then the share of it that top_p keeps.
-      float mass = 0;
-      for (int64_t i = threadIdx.x; i < V; i += kThreads)
-        if (key_of(logits[i]) >= floor)
-          mass += expf((logits[i] - top.value) * scale);
-      mass = block_sum(mass, scratch);
-      __syncthreads();
-      const double unit = kFixedOne / mass;
-      const uint64_t target = static_cast<uint64_t>(fmax(1.0, static_cast<double>(row.top_p) * kFixedOne * 0.999999));
-      const uint32_t k = threshold(logits, V, floor, target, bins, [&](float x) {
-        return static_cast<unsigned long long>(static_cast<double>(expf((x - top.value) * scale)) * unit);
+      // Mass of what the filters before left, then the share of it that top_p keeps. Below `negligible` mass is zero.
+      const uint32_t negligible = max(floor, min(top_key, key_of(top.value - 104.0f * row.temperature)));
+      float total = 0;
+      slice.each_four(wide, [&](const float(&v)[4], int n, int) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          if (e < n && v[e] <= top.value && key_of(v[e]) >= negligible)
+            total += mass(v[e]);
       });
-      floor = max(floor, k);
+      total = team.sum(total);
+      floor = threshold(team, slice, wide, bins, negligible, top_key + 1, row.top_p * 0.999999f * total, mass);
     }
-    chosen = {-INFINITY, 0xffffffffu};
-    for (int64_t i = threadIdx.x; i < V; i += kThreads) {
-      if (key_of(logits[i]) < floor)
-        continue;
-      const float noise = -logf(-logf(uniform(row.seed, row.counter, static_cast<uint32_t>(i))));
-      chosen = better(chosen, {logits[i] * scale + noise, static_cast<uint32_t>(i)});
-    }
-    chosen = block_best(chosen, best_scratch);
+    // Tokens too far below the best token's own draw cannot win.
+    uint32_t words[4];
+    philox(words, row.seed, row.counter, top.token / 4);
+    const float first = top.value * scale + gumbel(words[top.token % 4]);
+    chosen = {first, top.token};
+    slice.each_four(wide, [&](const float(&v)[4], int n, int i) {
+      const float most = fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3]));
+      if (key_of(most) < floor || most * scale + kMostNoise < chosen.value)
+        return;
+      uint32_t noise[4];
+      philox(noise, row.seed, row.counter, static_cast<uint32_t>((begin + i) / 4));
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        if (e < n && key_of(v[e]) >= floor)
+          chosen = better(chosen, {v[e] * scale + gumbel(noise[e]), static_cast<uint32_t>(begin + i + e)});
+    });
+    chosen = team.best(chosen);
   }
 
   if (logprobs) {
-    float mass = 0;
-    for (int64_t i = threadIdx.x; i < V; i += kThreads)
-      mass += expf(logits[i] - top.value);
-    mass = block_sum(mass, scratch);
-    if (threadIdx.x == 0)
-      logprobs[blockIdx.x] = chosen.token < V ? logits[chosen.token] - top.value - logf(mass) : NAN;
+    float total = 0;
+    slice.each_four(wide, [&](const float(&v)[4], int n, int) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        if (e < n)
+          total += expf(v[e] - top.value);
+    });
+    total = team.sum(total);
+    if (threadIdx.x == 0 && team.rank == 0)
+      logprobs[r] = chosen.token < V ? logits[chosen.token] - top.value - logf(total) : NAN;
   }
   // A row of NaN has no best token; -1 tells the host.
-  if (threadIdx.x == 0)
-    tokens[blockIdx.x] = chosen.token < V ? static_cast<int32_t>(chosen.token) : -1;
+  if (threadIdx.x == 0 && team.rank == 0)
+    tokens[r] = chosen.token < V ? static_cast<int32_t>(chosen.token) : -1;
+  team.sync(); // no block may end while another still writes to it
 }
 
 } // namespace
@@ -166,8 +321,18 @@ __global__ void __launch_bounds__(kThreads) sample_kernel(int32_t *tokens, float
 void sample(const Sample &p, cudaStream_t stream) {
   if (p.R <= 0)
     return;
-  launch(sample_kernel, dim3(static_cast<unsigned>(p.R)), dim3(kThreads), 0, stream, p.tokens, p.logprobs, p.logits, p.ld,
-         p.rows, p.V);
+  // The split of a row depends on the device and V alone: sums come in the same order for any batch.
+  const DeviceLimits &device = device_limits();
+  const int parts = device.major >= 9 ? kMostParts : 1;
+  const int64_t each = ceil_div(ceil_div(p.V, parts), 4) * 4;
+  constexpr size_t kBinBytes = kBins * kThreads * sizeof(float);
+  const bool staged = static_cast<size_t>(each) * 4 + kBinBytes <= device.shared_per_sm / 2 - 4096;
+  const size_t bytes = kBinBytes + (staged ? static_cast<size_t>(each) * 4 : 0);
+  const bool wide = reinterpret_cast<uintptr_t>(p.logits) % 16 == 0 && p.ld % 4 == 0;
+  cudaFuncSetAttribute(sample_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  launch_cluster(sample_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), bytes,
+                 static_cast<unsigned>(parts), stream, p.tokens, p.logprobs, p.logits, p.ld, p.rows, p.V, parts, staged,
+                 wide);
 }
 
 } // namespace llmrt::cuda

@@ -23,6 +23,11 @@ constexpr const char *kTiktokenTail = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\
 
 [[noreturn]] void fail(const std::string &problem) { throw Error("GGUF tokenizer: " + problem); }
 
+// For messages: whatever bytes the file holds.
+std::string shown(const std::string &text) {
+  return json(text.substr(0, 100)).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 json split(const std::string &regex) {
   return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
@@ -75,7 +80,7 @@ Family family_of(const std::string &pre) {
       return f.make();
     known += (known.empty() ? "" : ", ") + std::string(f.pre);
   }
-  fail("the pre-tokeniser \"" + pre + "\" (tokenizer.ggml.pre) is not supported; supported are " + known + ".");
+  fail("the pre-tokeniser " + shown(pre) + " (tokenizer.ggml.pre) is not supported; supported are " + known + ".");
 }
 
 std::string quoted(const std::string &text, const char *what, size_t index) {
@@ -94,8 +99,8 @@ Index index_tokens(const GgufTokenizer &g) {
   for (size_t id = 0; id < g.tokens.size(); ++id) {
     auto [it, fresh] = index.emplace(g.tokens[id], static_cast<int32_t>(id));
     if (!fresh)
-      fail("tokens " + std::to_string(it->second) + " and " + std::to_string(id) + " are both \"" + g.tokens[id] +
-           "\"; every token must be unique.");
+      fail("tokens " + std::to_string(it->second) + " and " + std::to_string(id) + " are both " + shown(g.tokens[id]) +
+           "; every token must be unique.");
   }
   return index;
 }
@@ -170,11 +175,11 @@ std::string merges_text(const GgufTokenizer &g, const Index &index) {
     const std::string &merge = g.merges[i];
     size_t space = merge.find(' ', 1); // a token is never empty, so a leading space belongs to it
     if (space == std::string::npos || space + 1 == merge.size())
-      fail("merge " + std::to_string(i) + " (\"" + merge + "\") does not hold two tokens with a space between them.");
+      fail("merge " + std::to_string(i) + " (" + shown(merge) + ") does not hold two tokens with a space between them.");
     std::string left = merge.substr(0, space), right = merge.substr(space + 1);
     for (const std::string &part : {left, right, left + right})
       if (!index.contains(part))
-        fail("merge " + std::to_string(i) + " uses the token \"" + part + "\", which is not among the " +
+        fail("merge " + std::to_string(i) + " uses the token " + shown(part) + ", which is not among the " +
              std::to_string(g.tokens.size()) + " tokens.");
     pair(left, right, i);
   }
@@ -237,7 +242,7 @@ json frame(const GgufTokenizer &g, bool add_bos, bool add_eos) {
 
 void check(const GgufTokenizer &g) {
   if (g.model != "gpt2" && g.model != "llama")
-    fail("the model \"" + g.model + "\" (tokenizer.ggml.model) is not supported; supported are gpt2 (byte-level BPE) "
+    fail("the model " + shown(g.model) + " (tokenizer.ggml.model) is not supported; supported are gpt2 (byte-level BPE) "
          "and llama (SentencePiece BPE).");
   if (g.tokens.empty())
     fail("tokenizer.ggml.tokens is empty.");
@@ -266,6 +271,7 @@ std::vector<std::string> supported_gguf_pre_tokenizers() {
 
 std::string gguf_to_tokenizer_json(const GgufTokenizer &g) {
   check(g);
+  std::string vocab = vocab_text(g); // first, since it checks that every token is UTF-8
   Index index = index_tokens(g);
   json doc{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added_tokens(g)},
            {"normalizer", nullptr}, {"pre_tokenizer", nullptr}};
@@ -304,7 +310,7 @@ std::string gguf_to_tokenizer_json(const GgufTokenizer &g) {
   std::string head = doc.dump(), tail = model.dump();
   head.pop_back();
   tail.pop_back();
-  return head + ",\"model\":" + tail + ",\"vocab\":" + vocab_text(g) + ",\"merges\":" + merges_text(g, index) + "}}";
+  return head + ",\"model\":" + tail + ",\"vocab\":" + vocab + ",\"merges\":" + merges_text(g, index) + "}}";
 }
 
 } // namespace llmrt::text

@@ -10,6 +10,8 @@
 namespace llmrt::text {
 namespace {
 
+constexpr size_t kMaxReplaced = size_t{1} << 30;
+
 std::string pcre2_message(int code) {
   unsigned char buffer[256] = {};
   pcre2_get_error_message(code, buffer, sizeof buffer);
@@ -142,8 +144,14 @@ void Pattern::stretches(std::string_view text, std::vector<Stretch> &out) const 
 std::string Pattern::replace(std::string_view text, std::string_view content) const {
   std::vector<Stretch> parts;
   stretches(text, parts);
+  size_t size = 0;
+  for (const Stretch &part : parts)
+    size += part.is_match ? content.size() : part.end - part.begin;
+  if (size > kMaxReplaced)
+    throw Error("Replacing a pattern would make a text of " + std::to_string(size) + " bytes, more than the limit of " +
+                std::to_string(kMaxReplaced) + "; shorten the text, or the replacement in tokenizer.json.");
   std::string out;
-  out.reserve(text.size());
+  out.reserve(size);
   for (const Stretch &part : parts)
     out += part.is_match ? content : text.substr(part.begin, part.end - part.begin);
   return out;

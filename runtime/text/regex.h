@@ -48,7 +48,7 @@ public:
   bool is_literal() const { return regex_ == nullptr; }
   const std::string &text() const { return text_; } // of a literal, never empty
   void stretches(std::string_view text, std::vector<Stretch> &out) const;
-  // `text` with every match replaced.
+  // `text` with every match replaced. Throws llmrt::Error if that is longer than 1 GiB.
   std::string replace(std::string_view text, std::string_view content) const;
 
 private:

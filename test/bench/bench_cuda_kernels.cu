@@ -2,10 +2,12 @@
 // median of graph replays over rotating buffers larger than the L2 cache.
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear_shape.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -72,7 +74,118 @@ static double microseconds(int count, const std::function<void(int)> &work) {
   return times[times.size() / 2] * 1000 / count;
 }
 
-int main() {
+static double bandwidth; // TB/s of a plain read, measured first
+
+struct Shape {
+  const char *name;
+  int64_t N, K;
+};
+
+// Every way of cutting up the products of a 7B layer, to choose from. `linear sweep` on the command line.
+static void sweep_linear(const Shape *shapes, int count, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
+  const LinearShape ways[] = {{1, 8, 4, 1}, {1, 4, 4, 4}, {2, 8, 3, 1}, {2, 4, 4, 1}, {2, 4, 3, 2}, {2, 4, 3, 4}, {2, 4, 3, 7},
+                              {2, 2, 4, 7}, {2, 2, 4, 8}, {4, 4, 3, 1}, {4, 2, 4, 7}, {4, 2, 3, 7}, {4, 4, 3, 7}, {4, 4, 3, 2}};
+  for (int M : {1, 8, 16}) {
+    std::printf("M=%d: us of rows/16, warps, stages, splits\n%-12s", M, "");
+    for (const LinearShape &w : ways)
+      std::printf(" %d,%d,%d,%d", w.row_tiles, w.warps, w.stages, w.splits);
+    std::printf("\n");
+    for (int i = 0; i < count; ++i) {
+      const Shape &s = shapes[i];
+      const int copies = static_cast<int>(std::min<size_t>(pool / (s.N * s.K * 2), 40));
+      std::printf("%-12s", s.name);
+      for (const LinearShape &w : ways) {
+        const size_t bytes = static_cast<size_t>(w.warps) * w.stages * (w.row_tiles * 16 + M) * 128;
+        if (bytes > 190 * 1024) {
+          std::printf("       -");
+          continue;
+        }
+        std::printf(" %7.1f", microseconds(copies, [&](int c) {
+                      skinny_linear({y, s.N, x, s.K, data + c * s.N * s.K, nullptr, M, s.N, s.K, DType::bf16, DType::bf16, DType::bf16},
+                                    w, stream);
+                    }));
+      }
+      std::printf("   floor %.1f\n", s.N * s.K * 2 / bandwidth / 1e6);
+      std::fflush(stdout);
+    }
+  }
+}
+
+// The four products of a Qwen2.5-7B layer, and a whole layer as decode runs it, over distinct weights in one graph.
+static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
+  const int64_t H = 3584, F = 18944, Q = 4608, weights = Q * H + H * H + 2 * F * H + H * F;
+  const int layers = static_cast<int>(std::min<size_t>(12, pool / 2 / weights));
+  const int q_heads = 28, kv_heads = 4, page = 16, context = 256;
+  for (int M : {1, 8, 16, 32}) {
+    auto linear = [&](void *out, const void *in, const __nv_bfloat16 *w, int64_t N, int64_t K) {
+      skinny_linear({out, N, in, K, w, nullptr, M, N, K, DType::bf16, DType::bf16, DType::bf16}, stream);
+    };
+    __nv_bfloat16 *a = y, *b = y + (4 << 20), *c = y + (8 << 20), *residual = y + (12 << 20);
+    const double products = microseconds(layers, [&](int l) {
+      const __nv_bfloat16 *w = data + l * weights;
+      linear(a, x, w, Q, H);
+      linear(b, a, w + Q * H, H, H);
+      linear(c, b, w + Q * H + H * H, 2 * F, H);
+      linear(a, c, w + Q * H + H * H + 2 * F * H, H, F);
+    });
+    const double floor = weights * 2 / bandwidth / 1e6;
+    std::printf("7B layer M=%-2d products alone %7.1f us = %.3f of read", M, products, floor / products);
+
+    std::vector<int32_t> starts(M + 1), lens(M, context), table(M * context / page), positions(M, context - 1);
+    std::vector<int64_t> slots(M);
+    std::vector<uint16_t> map(q_heads);
+    std::vector<float> inv(64, 0.01f);
+    for (int i = 0; i <= M; ++i)
+      starts[i] = i;
+    for (size_t i = 0; i < table.size(); ++i)
+      table[i] = static_cast<int>(i);
+    for (int i = 0; i < M; ++i)
+      slots[i] = (i + 1) * context - 1;
+    for (int i = 0; i < q_heads; ++i)
+      map[i] = i / 7;
+    auto upload = [&](const auto &v) {
+      void *d;
+      CHECK(cudaMalloc(&d, v.size() * sizeof(v[0])));
+      CHECK(cudaMemcpy(d, v.data(), v.size() * sizeof(v[0]), cudaMemcpyHostToDevice));
+      return d;
+    };
+    void *buffers[] = {upload(starts), upload(lens), upload(table), upload(positions), upload(slots), upload(map), upload(inv)};
+    void *workspace, *kv;
+    const int64_t kv_bytes = int64_t(M) * context * kv_heads * 128 * 4;
+    CHECK(cudaMalloc(&workspace, attention_workspace_bytes(M, M, q_heads, 128)));
+    CHECK(cudaMalloc(&kv, kv_bytes * layers));
+    CHECK(cudaMemset(kv, 1, kv_bytes * layers));
+    const double whole = microseconds(layers, [&](int l) {
+      const __nv_bfloat16 *w = data + l * weights;
+      const KvPool kv_pool = {static_cast<char *>(kv) + l * kv_bytes, 2 * kv_heads * page * 128 * 2, DType::bf16, kv_heads, page, 128};
+      add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
+      linear(a, b, w, Q, H);
+      rope_append({a, nullptr, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f,
+                   M, q_heads, kv_heads, 128, 128, false, DType::bf16},
+                  {kv_pool, a + 28 * 128, a + 32 * 128, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16}, stream);
+      Attention t = {};
+      t.out = b, t.ld_out = H, t.q = a, t.ld_q = Q, t.pool = kv_pool;
+      t.kv_head_of_q = static_cast<uint16_t *>(buffers[5]), t.seq_starts = static_cast<int32_t *>(buffers[0]);
+      t.context_lens = static_cast<int32_t *>(buffers[1]), t.page_table = static_cast<int32_t *>(buffers[2]);
+      t.page_table_stride = context / page, t.T = M, t.S = M, t.q_heads = q_heads, t.max_group = 7, t.max_query = 1;
+      t.max_context = context, t.scale = 0.088f, t.act = DType::bf16, t.workspace = workspace;
+      attention(t, stream);
+      linear(c, b, w + Q * H, H, H);
+      add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
+      linear(a, b, w + Q * H + H * H, 2 * F, H);
+      gated_act({b, F, a, a + F, 2 * F, 2 * F, M, F, Activation::silu, DType::bf16}, stream);
+      linear(c, b, w + Q * H + H * H + 2 * F * H, H, F);
+    });
+    std::printf(", whole layer (context 256) %7.1f us = %.3f\n", whole, (floor + kv_bytes / bandwidth / 1e6) / whole);
+    std::fflush(stdout);
+    for (void *d : buffers)
+      cudaFree(d);
+    cudaFree(workspace), cudaFree(kv);
+  }
+}
+
+int main(int argc, char **argv) {
+  const bool sweep = argc > 1 && !std::strcmp(argv[1], "sweep");
   CHECK(cudaStreamCreate(&stream));
   cudaDeviceProp prop;
   CHECK(cudaGetDeviceProperties(&prop, 0));
@@ -89,15 +202,15 @@ int main() {
     read_kernel<<<prop.multiProcessorCount * 8, 512, 0, stream>>>(reinterpret_cast<uint4 *>(data), pool / 16,
                                                                   reinterpret_cast<uint32_t *>(y));
   });
-  const double bandwidth = pool / read_us / 1e6; // TB/s
+  bandwidth = pool / read_us / 1e6;
   std::printf("%s, %d SMs: read %.2f TB/s\n", prop.name, prop.multiProcessorCount, bandwidth);
 
-  struct Shape {
-    const char *name;
-    int64_t N, K;
-  } const shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
+  const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
                       {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
                       {"down 135M", 576, 1536}};
+  if (sweep)
+    sweep_linear(shapes, 5, data, pool, x, y);
+  bench_layers(data, pool, x, y);
   std::printf("%-12s", "linear");
   for (int M : {1, 2, 8, 16, 32})
     std::printf("   M=%-2d us / of read", M);
@@ -195,16 +308,24 @@ int main() {
   SampleRow *rows;
   CHECK(cudaMalloc(&logits, 256ull * 152064 * 4));
   CHECK(cudaMalloc(&rows, 256 * sizeof(SampleRow)));
-  CHECK(cudaMemset(logits, 0x3c, 256ull * 152064 * 4));
-  for (int mode = 0; mode < 3; ++mode)
-    for (int R : {1, 256}) {
-      std::vector<SampleRow> host(R, SampleRow{mode ? 1.0f : 0.0f, mode == 2 ? 0.9f : 1.0f, 0, mode == 2 ? 50 : 0, 1, 1});
-      CHECK(cudaMemcpy(rows, host.data(), R * sizeof(SampleRow), cudaMemcpyHostToDevice));
-      const double us = microseconds(8, [&](int) {
-        sample({reinterpret_cast<int32_t *>(y), nullptr, logits, 152064, rows, R, 152064}, stream);
-      });
-      std::printf("sample %-12s R=%-3d %8.1f us\n", mode == 0 ? "greedy" : mode == 1 ? "temperature" : "top-k+top-p", R, us);
-    }
+  for (bool constant : {false, true}) {
+    // Logits between -16 and 16, or all alike.
+    std::vector<float> host_logits(256ull * 152064);
+    uint32_t state = 1;
+    for (float &v : host_logits)
+      state = state * 1664525u + 1013904223u, v = constant ? 0.5f : static_cast<float>(state >> 8) / (1 << 19) - 16.0f;
+    CHECK(cudaMemcpy(logits, host_logits.data(), host_logits.size() * 4, cudaMemcpyHostToDevice));
+    for (int mode = 0; mode < 4; ++mode)
+      for (int R : {1, 16, 256}) {
+        std::vector<SampleRow> host(R, SampleRow{mode ? 1.0f : 0.0f, mode >= 2 ? 0.9f : 1.0f, 0, mode == 2 ? 50 : 0, 1, 1});
+        CHECK(cudaMemcpy(rows, host.data(), R * sizeof(SampleRow), cudaMemcpyHostToDevice));
+        const double us = microseconds(8, [&](int) {
+          sample({reinterpret_cast<int32_t *>(y), nullptr, logits, 152064, rows, R, 152064}, stream);
+        });
+        const char *names[] = {"greedy", "temperature", "top-k+top-p", "top-p"};
+        std::printf("sample %-12s %-8s R=%-3d %8.1f us\n", names[mode], constant ? "constant" : "random", R, us);
+      }
+  }
   for (int T : {1, 64, 8192}) {
     const double us = microseconds(32, [&](int) {
       add_rms_norm({y, 3584, x, 3584, x + (64 << 20) / 2, 3584, data, T, 3584, 1e-6f, 0, DType::bf16}, stream);

@@ -133,6 +133,22 @@ TEST(Attention, DecodeOfManyAndLongContexts) {
   check({DType::bf16, 64, even(16, 16), {1, 1, 1}, {64, 65, 1000}});
 }
 
+// Splits within a cluster and over a second kernel; windows that begin inside a page; many sequences.
+TEST(Attention, DecodeSplits) {
+  check({DType::bf16, 128, even(7, 1), {1}, {9000}});
+  check({DType::bf16, 128, even(7, 1), {2}, {300}});
+  check({DType::f16, 128, even(8, 8), {1}, {6000}});
+  check({DType::bf16, 128, even(8, 2), {1, 1, 3}, {500, 1500, 900}, 333});
+  check({DType::bf16, 64, even(8, 2), {1, 4}, {500, 1500}, 100, 30.0f});
+  check({DType::bf16, 256, even(4, 2), {1, 1}, {1000, 31}});
+  check({DType::bf16, 100, even(4, 2), {1, 1}, {700, 31}, 0, 0, 4});
+  check({DType::bf16, 128, even(8, 2), {1, 1}, {700, 31}, 0, 0, 32});
+  std::vector<int> ones(150, 1), contexts;
+  for (int i = 0; i < 150; ++i)
+    contexts.push_back(1 + i * 37 % 300);
+  check({DType::bf16, 128, even(14, 2), ones, contexts});
+}
+
 TEST(Attention, PrefillChunksAndWindows) {
   check({DType::bf16, 128, even(8, 2), {200, 64, 3}, {200, 164, 500}});
   check({DType::bf16, 128, even(8, 2), {150, 1, 20}, {150, 400, 120}, 33});

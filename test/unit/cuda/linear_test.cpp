@@ -1,17 +1,20 @@
 // Skinny products against double precision, over every path: tensor cores of 1, 2 and 4 tiles, plain.
+#include "kernels/cuda/linear_shape.h"
 #include "test/unit/cuda/device_data.h"
 
 namespace llmrt::cuda::testing {
 namespace {
 
-void check(int64_t M, int64_t N, int64_t K, DType act, DType weight, DType out_type, bool bias) {
+void check(int64_t M, int64_t N, int64_t K, DType act, DType weight, DType out_type, bool bias,
+           const LinearShape *shape = nullptr) {
   SCOPED_TRACE(::testing::Message() << "M " << M << " N " << N << " K " << K << " act " << int(act) << " out " << int(out_type));
   const int64_t ld_in = K + 8, ld_out = N + 3;
   Tensor x(M * ld_in, act, 1), w(N * K, weight, 2, 1.0f / std::sqrt(float(K))), b(N, DType::f32, 3);
   DeviceBytes out(M * ld_out * dtype_bytes(out_type));
-  skinny_linear({out.get(), ld_out, x.device.get(), ld_in, w.device.get(), bias ? b.device.as<float>() : nullptr, M, N, K, act,
-                 weight, out_type},
-                nullptr);
+  const Linear p = {out.get(), ld_out, x.device.get(), ld_in, w.device.get(), bias ? b.device.as<float>() : nullptr, M, N, K,
+                    act, weight, out_type};
+  shape ? skinny_linear(p, *shape, nullptr) : skinny_linear(p, nullptr);
+  ASSERT_CUDA(cudaGetLastError());
   ASSERT_CUDA(cudaDeviceSynchronize());
   std::vector<float> raw = decode(out.read<unsigned char>(), out_type), got;
   std::vector<double> want;
@@ -28,11 +31,31 @@ void check(int64_t M, int64_t N, int64_t K, DType act, DType weight, DType out_t
 
 TEST(SkinnyLinear, Shapes) {
   for (DType t : {DType::bf16, DType::f16, DType::f32})
-    for (int64_t M : {1, 2, 7, 8, 9, 16, 17, 31, 32})
+    for (int64_t M : {1, 2, 7, 8, 9, 16, 17, 31, 32, 45})
       for (auto [N, K] : {std::pair<int64_t, int64_t>{17, 40}, {960, 576}, {33, 1000}, {50, 1544}})
         check(M, N, K, t, t, M % 2 ? DType::f32 : t, M % 3 != 0);
   check(1, 4608, 3584, DType::bf16, DType::bf16, DType::bf16, true);
   check(5, 3584, 18944, DType::bf16, DType::bf16, DType::bf16, false);
+}
+
+// Every way of cutting up a product gives the same sums: more tiles than blocks, fewer k blocks than warps, clusters.
+TEST(SkinnyLinear, Ways) {
+  cudaDeviceProp prop;
+  ASSERT_CUDA(cudaGetDeviceProperties(&prop, 0));
+  for (int row_tiles : {1, 2, 4})
+    for (int warps : {2, 4, 8})
+      for (int stages : {3, 4})
+        for (int splits : {1, 2, 4, 8})
+          for (int64_t M : {1, 8, 15, 32}) {
+            if (warps * stages * (row_tiles * 16 + M) * 128 > 180 * 1024 || (splits > 1 && prop.major < 9))
+              continue;
+            const LinearShape shape = {row_tiles, warps, stages, splits};
+            SCOPED_TRACE(::testing::Message() << row_tiles << "," << warps << "," << stages << "," << splits);
+            check(M, 100, 456, DType::bf16, DType::bf16, DType::f32, true, &shape);
+          }
+  const LinearShape wide = {1, 8, 4, 1}, split = {4, 4, 3, 4};
+  check(1, 30000, 200, DType::bf16, DType::bf16, DType::bf16, true, &wide);
+  check(9, 30011, 200, DType::bf16, DType::bf16, DType::bf16, true, &split);
 }
 
 TEST(SkinnyLinear, OddKAndMixedTypes) {

@@ -90,6 +90,36 @@ TEST(Sample, Distributions) {
   check_distribution(1.5f, 20, 0.9f, 0.02f);
 }
 
+// What a filter leaves of a whole vocabulary, found by drawing many times from few tokens left.
+std::set<int32_t> survivors(const std::vector<float> &logits, int top_k, float top_p, int draws) {
+  std::vector<SampleRow> rows;
+  for (int i = 0; i < draws; ++i)
+    rows.push_back({1.0f, top_p, 0, top_k, 7, uint64_t(i)});
+  std::vector<int32_t> tokens = draw(logits, int64_t(logits.size()), rows);
+  return {tokens.begin(), tokens.end()};
+}
+
+TEST(Sample, FiltersOfLargeVocabularies) {
+  const int64_t V = 152064;
+  std::vector<float> logits = random_floats(V, 11, 0.01f); // nearly flat: the last kept token is close to many
+  std::vector<int> order(V);
+  for (int64_t i = 0; i < V; ++i)
+    order[i] = int(i);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
+  EXPECT_EQ(survivors(logits, 5, 1.0f, 300), std::set<int32_t>(order.begin(), order.begin() + 5));
+  // top-p of a known sum: ten tokens of equal mass above a floor of nothing.
+  std::vector<float> peaks(V, -60.0f);
+  for (int i = 0; i < 10; ++i)
+    peaks[i * 15000 + 3] = 10.0f - i * 1e-3f;
+  const std::set<int32_t> six = survivors(peaks, 0, 0.55f, 300);
+  EXPECT_EQ(six.size(), 6u);
+  for (int32_t token : six)
+    EXPECT_LT(token, 6 * 15000);
+  // All alike: every token ties with the last one kept.
+  EXPECT_GT(survivors(std::vector<float>(V, 0.5f), 50, 0.9f, 300).size(), 290u);
+  EXPECT_GT(survivors(std::vector<float>(V, -0.0f), 0, 1.0f, 300).size(), 290u);
+}
+
 TEST(Sample, ARowDoesNotDependOnItsBatch) {
   const int64_t V = 49152;
   std::vector<float> all = random_floats(64 * V, 3, 3.0f);

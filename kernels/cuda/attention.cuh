@@ -1,0 +1,102 @@
+// What the attention kernels share: resolved parameters, asynchronous copies, matrix loads and products, head groups.
+#pragma once
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/kernels.h"
+
+#include <type_traits>
+
+namespace llmrt::cuda {
+
+constexpr int kDecodeRows = 16; // sequences with more rows than this are prefill
+constexpr float kLog2e = 1.4426950408889634f;
+constexpr int kMaxSplits = 128;
+
+// Like Attention, with what the device needs resolved.
+struct AttentionParams {
+  void *out;
+  int64_t ld_out;
+  const void *q;
+  int64_t ld_q;
+  const void *pool;
+  int64_t page_stride; // elements
+  int kv_heads, page_size, head_dim, q_heads;
+  const uint16_t *kv_head_of_q;
+  const int32_t *seq_starts, *context_lens, *page_table;
+  int64_t page_table_stride;
+  float scale, softcap;
+  int window, splits;
+  int page_shift; // log2 of page_size, or -1
+  bool wide_q;    // rows of q allow 16-byte loads
+  bool clustered; // the splits of a sequence are one cluster
+  float *partial; // [S * splits][q_heads][kDecodeRows][head_dim + 2]: sums, then maximum and denominator
+};
+
+__device__ __forceinline__ uint32_t shared_address(const void *p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+// Copies kBytes (8 or 16) from global to shared memory; zeros where !valid.
+template <int kBytes> __device__ __forceinline__ void copy_async(void *to, const void *from, bool valid) {
+  const int size = valid ? kBytes : 0;
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(size));
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)), "l"(from), "r"(size));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kPending> __device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
+}
+
+__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void *p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(p)));
+}
+__device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const void *p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(p)));
+}
+
+template <typename T>
+__device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (sizeof(T) == 2 && std::is_same_v<T, __half>)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <typename T> __device__ __forceinline__ uint32_t pack(float a, float b) {
+  T pair[2] = {from_float<T>(a), from_float<T>(b)};
+  return *reinterpret_cast<uint32_t *>(pair);
+}
+
+// The neighbouring query heads that read a KV head: first and how many.
+__device__ __forceinline__ void find_group(const AttentionParams &p, int kv_head, int &first, int &count) {
+  int lo = p.q_heads, n = 0;
+  for (int h = threadIdx.x & 31; h < p.q_heads; h += 32)
+    if (p.kv_head_of_q[h] == kv_head) {
+      lo = min(lo, h);
+      ++n;
+    }
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) {
+    lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, offset));
+    n += __shfl_xor_sync(0xffffffffu, n, offset);
+  }
+  first = lo, count = n;
+}
+
+
+// Decode attention of the step's sequences with at most kDecodeRows rows (attention_decode.cu).
+template <typename T> void decode_attention(const Attention &a, AttentionParams p, cudaStream_t stream);
+
+// Prefill of the sequences with more rows, for Hopper (attention_hopper.cu); false where it does not apply.
+template <typename T> bool hopper_prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream);
+
+} // namespace llmrt::cuda

@@ -1,0 +1,436 @@
+// Decode attention (after Flash-Decoding): sequences with few new tokens, bound by reading keys and values.
+//
+// All query heads of one KV head are one tile of up to 16 rows. A block takes a sequence, a KV head and a share of the keys;
+// each of its four warps walks 16 keys at a time with a ring of shared memory of its own, so that no warp waits for another
+// and the loads in flight do not depend on registers. The blocks of a cluster share one sequence's keys and merge through
+// each other's shared memory; devices without clusters, and few heads with long contexts, merge in a second kernel.
+#include "kernels/cuda/attention.cuh"
+
+#include <cooperative_groups.h>
+
+namespace llmrt::cuda {
+
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kKeys = 16;       // of a step
+constexpr int kMostBlocks = 16; // of a cluster
+
+// kDim: head_dim rounded up to 16. kChunk: elements copied at once (8, or 4 where rows are only 8-byte aligned).
+// kPaged: the keys of a step lie in one page.
+template <typename T, int kDim, int kChunk, bool kPaged> struct Decode {
+  static constexpr int kStages = kDim <= 64 ? 3 : 2;
+  static constexpr int kBlocks = kDim <= 64 ? 4 : kDim <= 128 ? 3 : 1; // of a multiprocessor
+  static constexpr int kStride = kDim + 8; // padded rows: ldmatrix meets no bank conflict
+  static constexpr int kDimTiles = kDim / 8, kDimSteps = kDim / 16;
+  static constexpr bool kQueryInRegisters = kDim <= 128;
+
+  struct Shared {
+    T q[kDecodeRows][kStride];
+    T ring[kWarps][kStages][2][kKeys][kStride]; // keys, values
+  };
+  // The warps meet here, on top of the ring; then the blocks of a cluster, each of which is sent its share of the elements.
+  struct Merge {
+    float o[kWarps][kDecodeRows][kDim + 1];
+    float m[kWarps][kDecodeRows], l[kWarps][kDecodeRows];
+    float all_m[kMostBlocks][kDecodeRows], all_l[kMostBlocks][kDecodeRows];
+    float all_o[kDecodeRows * kDim + kMostBlocks];
+  };
+  static constexpr size_t kBytes = sizeof(Shared) > sizeof(Merge) ? sizeof(Shared) : sizeof(Merge);
+
+  static __device__ void run(const AttentionParams &p) {
+    extern __shared__ __align__(16) char raw[];
+    Shared &shared = *reinterpret_cast<Shared *>(raw);
+    let_next_start();
+    wait_for_previous();
+
+    const int split = blockIdx.x, kv_head = blockIdx.y, seq = blockIdx.z;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int start = p.seq_starts[seq], queries = p.seq_starts[seq + 1] - start, context = p.context_lens[seq];
+    int first_head, group;
+    find_group(p, kv_head, first_head, group);
+    const int rows = queries * group;
+    if (rows > kDecodeRows || rows <= 0 || context == 0)
+      return;
+
+    // Steps of this block: an even share, but at least one a warp.
+    const int past = context - queries, end = context;
+    const int begin = p.window ? max(0, past - p.window + 1) / kKeys * kKeys : 0;
+    const int steps = (end - begin + kKeys - 1) / kKeys;
+    const int share = max(kWarps, (steps + p.splits - 1) / p.splits);
+    const int first = split * share + warp, last = min(steps, split * share + share);
+    const int mine = first < last ? (last - first + kWarps - 1) / kWarps : 0;
+
+    const int32_t *pages = p.page_table + seq * p.page_table_stride;
+    int page_ids = 0, page_base = -32; // lane i: the page of this warp's step page_base + i
+    auto load = [&](int step) {
+      const int key0 = begin + (first + step * kWarps) * kKeys;
+      const T *block = static_cast<const T *>(p.pool);
+      if constexpr (kPaged) {
+        if (step >= page_base + 32) {
+          page_base = step;
+          const int key = begin + (first + (step + lane) * kWarps) * kKeys;
+          page_ids = step + lane < mine ? pages[key / p.page_size] : 0;
+        }
+        const int64_t page = __shfl_sync(0xffffffffu, page_ids, step - page_base);
+        block += page * p.page_stride + static_cast<int64_t>(kv_head * p.page_size + key0 % p.page_size) * p.head_dim;
+      }
+      copy(p, shared.ring[warp][step % kStages], block, pages, kv_head, key0, end);
+    };
+#pragma unroll
+    for (int s = 0; s < kStages; ++s) {
+      if (s < mine)
+        load(s);
+      commit_copies();
+    }
+    load_query(p, shared, start, first_head, group, rows);
+    __syncthreads();
+
+    float o[kDimTiles][4] = {}, m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0};
+    uint32_t qf[kQueryInRegisters ? kDimSteps : 1][4];
+    if constexpr (kQueryInRegisters) {
+#pragma unroll
+      for (int s = 0; s < kDimSteps; ++s)
+        load_matrices(qf[s], &shared.q[lane % 16][s * 16 + lane / 16 * 8]);
+    }
+    int position[2]; // of this lane's two rows; rows past the end see nothing
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      position[i] = lane / 4 + i * 8 < rows ? past + (lane / 4 + i * 8) / group : -1;
+    const float scale = p.softcap > 0 ? p.scale / p.softcap : p.scale * kLog2e;
+
+    for (int step = 0; step < mine; ++step) {
+      wait_copies<kStages - 1>();
+      __syncwarp();
+      const T(*keys)[kStride] = shared.ring[warp][step % kStages][0], (*values)[kStride] = shared.ring[warp][step % kStages][1];
+      const int key0 = begin + (first + step * kWarps) * kKeys;
+
+      float s[2][4] = {}, odd[2][4] = {}; // two chains of products
+#pragma unroll
+      for (int d = 0; d < kDimSteps; ++d) {
+        uint32_t q[4], k[4];
+        if constexpr (kQueryInRegisters) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            q[i] = qf[d][i];
+        } else {
+          load_matrices(q, &shared.q[lane % 16][d * 16 + lane / 16 * 8]);
+        }
+        load_matrices(k, &keys[lane % 8 + lane / 16 * 8][d * 16 + lane / 8 % 2 * 8]);
+        mma<T>(d % 2 ? odd[0] : s[0], q, k[0], k[1]);
+        mma<T>(d % 2 ? odd[1] : s[1], q, k[2], k[3]);
+      }
+      // Mask and online softmax, base 2.
+      float top[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int key = key0 + t * 8 + lane % 4 * 2 + i % 2;
+          float x = (s[t][i] + odd[t][i]) * scale;
+          if (p.softcap > 0)
+            x = p.softcap * kLog2e * tanhf(x);
+          const bool seen = key <= position[i / 2] && (p.window == 0 || key > position[i / 2] - p.window);
+          s[t][i] = seen ? x : -INFINITY;
+          top[i / 2] = fmaxf(top[i / 2], s[t][i]);
+        }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffffu, top[i], 1));
+        top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffffu, top[i], 2));
+        top[i] = fmaxf(top[i], m[i]);
+      }
+      if (__any_sync(0xffffffffu, top[0] > m[0] || top[1] > m[1])) {
+        float factor[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          factor[i] = top[i] == -INFINITY ? 1.0f : exp2f(m[i] - top[i]);
+          l[i] *= factor[i];
+          m[i] = top[i];
+        }
+#pragma unroll
+        for (int t = 0; t < kDimTiles; ++t)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            o[t][i] *= factor[i / 2];
+      }
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          s[t][i] = m[i / 2] == -INFINITY ? 0.0f : exp2f(s[t][i] - m[i / 2]);
+          l[i / 2] += s[t][i];
+        }
+      const uint32_t a[4] = {pack<T>(s[0][0], s[0][1]), pack<T>(s[0][2], s[0][3]), pack<T>(s[1][0], s[1][1]),
+                             pack<T>(s[1][2], s[1][3])};
+#pragma unroll
+      for (int d = 0; d < kDimTiles; d += 2) {
+        uint32_t v[4];
+        load_matrices_transposed(v, &values[lane % 16][d * 8 + lane / 16 * 8]);
+        mma<T>(o[d], a, v[0], v[1]);
+        mma<T>(o[d + 1], a, v[2], v[3]);
+      }
+      __syncwarp();
+      if (step + kStages < mine)
+        load(step + kStages);
+      commit_copies();
+    }
+    wait_copies<0>();
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      l[i] += __shfl_xor_sync(0xffffffffu, l[i], 1);
+      l[i] += __shfl_xor_sync(0xffffffffu, l[i], 2);
+    }
+    merge(p, raw, o, m, l, seq, split, start, first_head, group, rows);
+  }
+
+  static __device__ void load_query(const AttentionParams &p, Shared &shared, int start, int first_head, int group, int rows) {
+    if (p.wide_q) {
+      for (int i = threadIdx.x; i < kDecodeRows * kDim / 8; i += kWarps * 32) {
+        const int r = i / (kDim / 8), d = i % (kDim / 8) * 8;
+        uint4 value = make_uint4(0, 0, 0, 0);
+        if (r < rows && d < p.head_dim)
+          value = *reinterpret_cast<const uint4 *>(static_cast<const T *>(p.q) + (start + r / group) * p.ld_q +
+                                                   static_cast<int64_t>(first_head + r % group) * p.head_dim + d);
+        *reinterpret_cast<uint4 *>(&shared.q[r][d]) = value;
+      }
+      return;
+    }
+    for (int i = threadIdx.x; i < kDecodeRows * kDim; i += kWarps * 32) {
+      const int r = i / kDim, d = i % kDim;
+      T value = from_float<T>(0.0f);
+      if (r < rows && d < p.head_dim)
+        value = static_cast<const T *>(
+            p.q)[(start + r / group) * p.ld_q + static_cast<int64_t>(first_head + r % group) * p.head_dim + d];
+      shared.q[r][d] = value;
+    }
+  }
+
+  // Keys key0 … +15 and their values; zeros from `end` on. `block` is the first key's row where kPaged.
+  static __device__ __forceinline__ void copy(const AttentionParams &p, T (&to)[2][kKeys][kStride], const T *block,
+                                              const int32_t *pages, int kv_head, int key0, int end) {
+    constexpr int kChunks = kDim / kChunk;
+    const int64_t values = static_cast<int64_t>(p.kv_heads) * p.page_size * p.head_dim;
+    const int lane = threadIdx.x % 32;
+    if constexpr (kPaged && 32 % kChunks == 0) {
+      // Whole steps of unpadded rows are contiguous.
+      if (p.head_dim == kDim && key0 + kKeys <= end) {
+        const T *from = block + lane * kChunk;
+        const int r = lane / kChunks, c = lane % kChunks * kChunk;
+#pragma unroll
+        for (int j = 0; j < kKeys * kChunks / 32; ++j) {
+          copy_async<kChunk * 2>(&to[0][r + j * (32 / kChunks)][c], from + j * 32 * kChunk, true);
+          copy_async<kChunk * 2>(&to[1][r + j * (32 / kChunks)][c], from + values + j * 32 * kChunk, true);
+        }
+        return;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < (kKeys * kChunks + 31) / 32; ++j) {
+      const int i = lane + j * 32, r = i / kChunks, c = i % kChunks * kChunk;
+      if (kKeys * kChunks % 32 != 0 && r >= kKeys)
+        break;
+      const bool valid = key0 + r < end && c < p.head_dim;
+      const T *from = static_cast<const T *>(p.pool);
+      if constexpr (kPaged) {
+        from = valid ? block + r * p.head_dim + c : from;
+      } else if (valid) {
+        const int64_t page = pages[(key0 + r) / p.page_size];
+        from += page * p.page_stride +
+                (static_cast<int64_t>(kv_head) * p.page_size + (key0 + r) % p.page_size) * p.head_dim + c;
+      }
+      copy_async<kChunk * 2>(&to[0][r][c], from, valid);
+      copy_async<kChunk * 2>(&to[1][r][c], from + (valid ? values : 0), valid);
+    }
+  }
+
+  // The warps' results, merged; then those of the splits, or one split's part.
+  static __device__ void merge(const AttentionParams &p, char *raw, float (&o)[kDimTiles][4], float (&m)[2], float (&l)[2],
+                               int seq, int split, int start, int first_head, int group, int rows) {
+    Merge &merge = *reinterpret_cast<Merge *>(raw);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const bool clustered = p.splits > 1 && p.clustered;
+    __syncthreads();
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    auto cluster = cooperative_groups::this_cluster();
+    if (clustered)
+      cluster.barrier_arrive(); // this block's ring may be written over
+#endif
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = lane / 4 + i * 8;
+      if (r >= rows)
+        continue;
+      if (lane % 4 == 0)
+        merge.m[warp][r] = m[i], merge.l[warp][r] = l[i];
+#pragma unroll
+      for (int t = 0; t < kDimTiles; ++t) {
+        merge.o[warp][r][t * 8 + lane % 4 * 2] = o[t][i * 2];
+        merge.o[warp][r][t * 8 + lane % 4 * 2 + 1] = o[t][i * 2 + 1];
+      }
+    }
+    __syncthreads();
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (clustered)
+      cluster.barrier_wait();
+#endif
+    T *out = static_cast<T *>(p.out);
+    auto at = [&](int r, int d) {
+      return (start + r / group) * p.ld_out + static_cast<int64_t>(first_head + r % group) * p.head_dim + d;
+    };
+    const int elements = rows * kDim, share = (elements + p.splits - 1) / p.splits; // elements that a block merges
+    for (int i = threadIdx.x; i < elements; i += kWarps * 32) {
+      const int r = i / kDim, d = i % kDim;
+      float top = -INFINITY;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w)
+        top = fmaxf(top, merge.m[w][r]);
+      float sum = 0, total = 0;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        const float f = merge.m[w][r] == -INFINITY ? 0.0f : exp2f(merge.m[w][r] - top);
+        sum += f * merge.o[w][r][d];
+        total += f * merge.l[w][r];
+      }
+      if (clustered) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+        *cluster.map_shared_rank(&merge.all_o[split * share + i % share], i / share) = sum;
+        for (int to = d; to < p.splits; to += kDim) {
+          *cluster.map_shared_rank(&merge.all_m[split][r], to) = top;
+          *cluster.map_shared_rank(&merge.all_l[split][r], to) = total;
+        }
+#endif
+      } else if (d >= p.head_dim) {
+        continue;
+      } else if (p.splits == 1) {
+        out[at(r, d)] = from_float<T>(sum / total);
+      } else {
+        float *part = p.partial + ((static_cast<int64_t>(seq * p.splits + split) * p.q_heads + first_head) * kDecodeRows +
+                                   r) * (p.head_dim + 2);
+        part[d] = sum;
+        if (d == 0)
+          part[p.head_dim] = top, part[p.head_dim + 1] = total;
+      }
+    }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (!clustered)
+      return;
+    cluster.sync();
+    for (int i = threadIdx.x; i < share && split * share + i < elements; i += kWarps * 32) {
+      const int r = (split * share + i) / kDim, d = (split * share + i) % kDim;
+      float top = -INFINITY, sum = 0, total = 0;
+      for (int s = 0; s < p.splits; ++s)
+        top = fmaxf(top, merge.all_m[s][r]);
+      for (int s = 0; s < p.splits; ++s) {
+        const float f = merge.all_m[s][r] == -INFINITY ? 0.0f : exp2f(merge.all_m[s][r] - top);
+        sum += f * merge.all_o[s * share + i];
+        total += f * merge.all_l[s][r];
+      }
+      if (d < p.head_dim)
+        out[at(r, d)] = from_float<T>(sum / total);
+    }
+#endif
+  }
+};
+
+template <typename T, int kDim, int kChunk, bool kPaged>
+__global__ void __launch_bounds__(kWarps * 32, (Decode<T, kDim, kChunk, kPaged>::kBlocks)) decode_kernel(AttentionParams p) {
+  Decode<T, kDim, kChunk, kPaged>::run(p);
+}
+
+// Merges the splits of one sequence and KV head, in order. Rows are (token, head of the group).
+template <typename T> __global__ void merge_kernel(AttentionParams p) {
+  let_next_start();
+  wait_for_previous();
+  const int seq = blockIdx.y, kv_head = blockIdx.x;
+  const int start = p.seq_starts[seq], queries = p.seq_starts[seq + 1] - start, context = p.context_lens[seq];
+  int first_head, group;
+  find_group(p, kv_head, first_head, group);
+  const int rows = queries * group;
+  if (rows > kDecodeRows || rows <= 0 || context == 0)
+    return;
+  for (int i = threadIdx.x; i < rows * p.head_dim; i += blockDim.x) {
+    const int r = i / p.head_dim, d = i % p.head_dim;
+    const int64_t step = static_cast<int64_t>(p.q_heads) * kDecodeRows * (p.head_dim + 2);
+    const float *part = p.partial + ((static_cast<int64_t>(seq) * p.splits * p.q_heads + first_head) * kDecodeRows + r) *
+                                        (p.head_dim + 2);
+    float top = -INFINITY, sum = 0, total = 0;
+    for (int s = 0; s < p.splits; ++s, part += step) {
+      const float m = part[p.head_dim];
+      if (m == -INFINITY)
+        continue;
+      const float next = fmaxf(top, m), keep = exp2f(top - next), take = exp2f(m - next);
+      sum = sum * keep + part[d] * take;
+      total = total * keep + part[p.head_dim + 1] * take;
+      top = next;
+    }
+    static_cast<T *>(p.out)[(start + r / group) * p.ld_out + static_cast<int64_t>(first_head + r % group) * p.head_dim +
+                            d] = from_float<T>(sum / total);
+  }
+}
+
+// Blocks of a sequence and KV head: two a multiprocessor in all, as long as each has 64 keys. Clusters of up to 16 blocks
+// merge in place; more are worth a second kernel only where few heads read long contexts.
+int choose_splits(const Attention &a, int kv_heads, bool &clustered) {
+  const DeviceLimits &device = device_limits();
+  const int64_t pairs = static_cast<int64_t>(a.S) * kv_heads;
+  int64_t wanted = (2 * device.sms + pairs / 2) / pairs;
+  const int64_t context = a.window > 0 && a.window < a.max_context ? a.window : a.max_context;
+  const int64_t useful = ceil_div(context, kWarps * kKeys);
+  wanted = wanted < useful ? wanted : useful;
+  wanted = wanted < 1 ? 1 : wanted > kMaxSplits ? kMaxSplits : wanted;
+  clustered = device.major >= 9;
+  if (clustered && wanted > 8) {
+    if (pairs * 16 < device.sms / 4 && context > 4096)
+      clustered = false;
+    else
+      wanted = wanted > kMostBlocks ? kMostBlocks : wanted;
+  }
+  return static_cast<int>(wanted);
+}
+
+template <typename T, int kDim, int kChunk, bool kPaged>
+void run(const Attention &a, AttentionParams p, cudaStream_t stream) {
+  using Kernel = Decode<T, kDim, kChunk, kPaged>;
+  p.splits = choose_splits(a, p.kv_heads, p.clustered);
+  auto kernel = decode_kernel<T, kDim, kChunk, kPaged>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Kernel::kBytes));
+  if (p.clustered && p.splits > 8)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  launch_cluster(kernel, dim3(static_cast<unsigned>(p.splits), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
+                 dim3(kWarps * 32), Kernel::kBytes, p.clustered ? static_cast<unsigned>(p.splits) : 1u, stream, p);
+  if (p.splits > 1 && !p.clustered)
+    launch(merge_kernel<T>, dim3(static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(256), 0, stream, p);
+}
+
+template <typename T, int kDim, int kChunk> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
+  if (p.page_size % kKeys == 0)
+    run<T, kDim, kChunk, true>(a, p, stream);
+  else
+    run<T, kDim, kChunk, false>(a, p, stream);
+}
+
+} // namespace
+
+template <typename T> void decode_attention(const Attention &a, AttentionParams p, cudaStream_t stream) {
+  const bool wide = p.head_dim % 8 == 0;
+  const int dim = (p.head_dim + 15) / 16 * 16;
+  if (!wide)
+    return dim <= 112 ? run<T, 112, 4>(a, p, stream) : run<T, 256, 4>(a, p, stream);
+  if (dim <= 64)
+    run<T, 64, 8>(a, p, stream);
+  else if (dim <= 80)
+    run<T, 80, 8>(a, p, stream);
+  else if (dim <= 96)
+    run<T, 96, 8>(a, p, stream);
+  else if (dim <= 128)
+    run<T, 128, 8>(a, p, stream);
+  else if (dim <= 224)
+    run<T, 224, 8>(a, p, stream);
+  else
+    run<T, 256, 8>(a, p, stream);
+}
+template void decode_attention<__nv_bfloat16>(const Attention &, AttentionParams, cudaStream_t);
+template void decode_attention<__half>(const Attention &, AttentionParams, cudaStream_t);
+
+} // namespace llmrt::cuda
