@@ -26,7 +26,7 @@ import make_models  # noqa: E402
 import specs  # noqa: E402
 
 BUILD = Path(os.environ.get("LLMC_BUILD_DIR", ROOT / "build"))
-LAYOUTS = ((1, 1), (3, 2), (2, 2), (5, 1))
+LAYOUTS = ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2), (5, 1))
 # Bare Ubuntu images have these neither installed nor of the right version.
 CARRIED_LIBRARIES = ("simdjson", "utf8proc", "pcre2", "spdlog", "fmt")
 
@@ -83,7 +83,7 @@ def main():
     copy_binaries(out)
     if len(sys.argv) > 3 and sys.argv[2] == "--big":
         for spec in sys.argv[3:]:
-            prepare_big(out, spec, ((1, 1), (3, 2), (2, 2)))
+            prepare_big(out, spec, ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2)))
     topo = out / "topo.json"
     topology(topo, 12, "4GiB")
     models = list(specs.BY_NAME) + list(gguf_models.BY_NAME)

@@ -190,8 +190,8 @@ void ProgramBuilder::addAttention(const plan::Attention &o) {
 }
 
 void ProgramBuilder::addComm(const plan::Op &op) {
-  // Ranks of one process meet on the host; only a library that runs in the stream could be captured.
-  out_.capturable_ = false;
+  const bool transfer = op.op_type() == plan::OpKind::Send || op.op_type() == plan::OpKind::Recv;
+  (transfer ? out_.has_transfers_ : out_.has_collectives_) = true;
   auto part = [](const Operand &o, const StepShape &shape) {
     return DevicePart{o.data, o.ld, o.count(shape), o.cols, o.type};
   };

@@ -36,15 +36,16 @@ public:
   // f32 [R, vocab] on the output rank, null elsewhere.
   const float *logits() const { return logits_; }
   size_t bytes() const; // device memory of its own
-  // Whether steps can be captured: no op needs the host while the step runs.
-  bool capturable() const { return capturable_; }
+  // Whether ops sum or gather over a group, and whether ops pass rows between stages.
+  bool has_collectives() const { return has_collectives_; }
+  bool has_transfers() const { return has_transfers_; }
 
 private:
   friend class ProgramBuilder;
   std::vector<std::function<void(const OpContext &)>> ops_;
   std::vector<DeviceMemory> owned_;
   const float *logits_ = nullptr;
-  bool capturable_ = true;
+  bool has_collectives_ = false, has_transfers_ = false;
 };
 
 } // namespace llmrt::exec::cuda

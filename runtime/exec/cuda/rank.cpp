@@ -83,9 +83,10 @@ void Rank::load(const std::byte *weights) {
 void Rank::join(const std::vector<int> &devices, comm::Communicator &host, unsigned in_flight, double deadline_s, bool eager) {
   LLMRT_CHECK(cudaSetDevice(device_));
   deadline_s_ = deadline_s;
-  graphs_ = !eager && program_->capturable();
   if (plan_->num_ranks() > 1)
     link_ = std::make_unique<RankLink>(*plan_, rank_, devices, host, in_flight);
+  // What meets on the host cannot be captured; NCCL, which stays in the stream, can.
+  graphs_ = !eager && !program_->has_transfers() && (!program_->has_collectives() || link_->stays_in_stream());
 }
 
 StepShape Rank::shape_of(const Step &step) const {
@@ -111,7 +112,7 @@ bool Rank::replay(const Step &step, StepShape &shape) {
   shape.max_context = context_bucket(shape.max_context, static_cast<int>(limits_.max_model_len));
   inputs_->upload(step, shape, *stream_);
   std::unique_ptr<Graph> &graph = graph_by_bucket_[{shape.seqs, shape.max_context}];
-  const OpContext context{shape, *inputs_, *products_, nullptr, *stream_};
+  const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_};
   if (!graph) {
     program_->run(context); // chooses algorithms, and is this step's own run
     cudaGraph_t captured = nullptr;

@@ -47,7 +47,7 @@ constexpr size_t kEvents = 64; // rotated; a step uses each long after its last 
 
 RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vector<int> &devices, comm::Communicator &host,
                    unsigned in_flight)
-    : rank_(rank), host_(host) {
+    : rank_(rank), host_(host), max_logits_rows_(plan.root().limits()->max_logits_rows()) {
   for (const plan::Group *group : plan::each(plan.root().groups()))
     groups_.emplace_back(plan::each(group->ranks()).begin(), plan::each(group->ranks()).end());
   for (size_t i = 0; i < kEvents; ++i) {
@@ -57,6 +57,7 @@ RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vecto
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     if (std::find(groups_[g].begin(), groups_[g].end(), rank) == groups_[g].end())
       continue;
+    ++own_groups_;
     std::vector<int> used;
     for (uint32_t member : groups_[g])
       used.push_back(devices[member]);
@@ -161,6 +162,8 @@ void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &
                       cudaStream_t stream) {
   if (in.rows == 0)
     return;
+  if (via_nccl(group) && in.ld == in.cols)
+    return gather_nccl(group, root, out, in, stream);
   const int64_t size = static_cast<int64_t>(k::dtype_bytes(in.type));
   Event &ready = *ready_[next_event_ % kEvents];
   LLMRT_CHECK(cudaEventRecord(ready, stream));
@@ -178,6 +181,45 @@ void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &
     }
   }
   finish(group, 2 * seq + 1, stream);
+}
+
+// Members' columns come one behind the other into scratch, and are laid side by side from there. Widths differ by rank and
+// are the plan's, so each member tells its own once, at the first gather.
+void RankLink::gather_nccl(uint32_t group, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream) {
+  const std::vector<uint32_t> &ranks = members(group);
+  const int64_t size = static_cast<int64_t>(k::dtype_bytes(in.type));
+  std::vector<int64_t> &widths = widths_[{group, in.cols}];
+  if (widths.empty()) {
+    Offer mine;
+    mine.cols = in.cols;
+    for (const Offer &offer : exchange(group, 0, mine))
+      widths.push_back(offer.cols);
+  }
+  const ncclComm_t comm = nccl_.at(group);
+  const bool receives = root < 0 || ranks[static_cast<size_t>(root)] == rank_;
+  int64_t total = 0;
+  for (int64_t width : widths)
+    total += width;
+  // As large as it will ever be: captured graphs keep the address.
+  std::byte *parts = receives ? scratch(static_cast<size_t>(std::max(in.rows, max_logits_rows_) * total * size)) : nullptr;
+  LLMRT_CHECK(ncclGroupStart());
+  int64_t column = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (root < 0 || static_cast<int>(i) == root)
+      LLMRT_CHECK(ncclSend(in.data, static_cast<size_t>(in.rows * in.cols), library_type(in.type), static_cast<int>(i), comm, stream));
+    if (receives)
+      LLMRT_CHECK(ncclRecv(parts + in.rows * column * size, static_cast<size_t>(in.rows * widths[i]), library_type(in.type),
+                           static_cast<int>(i), comm, stream));
+    column += widths[i];
+  }
+  LLMRT_CHECK(ncclGroupEnd());
+  if (!receives)
+    return;
+  column = 0;
+  for (int64_t width : widths) {
+    k::copy_rows(out.data + column * size, out.ld * size, parts + in.rows * column * size, width * size, in.rows, width * size, stream);
+    column += width;
+  }
 }
 
 // A slot is used again when as many sends have followed as there are slots, which is more than steps can be under way: the

@@ -41,6 +41,9 @@ public:
   void send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream);
   void recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream);
 
+  // Whether all collectives of this rank go through NCCL.
+  bool stays_in_stream() const { return nccl_.size() == own_groups_; }
+
   size_t bytes() const;
 
 private:
@@ -50,12 +53,16 @@ private:
   void finish(uint32_t group, uint32_t seq, cudaStream_t stream);
   bool via_nccl(uint32_t group) const { return nccl_.count(group) != 0; }
   void start_nccl(uint32_t group, const std::vector<int> &devices);
+  void gather_nccl(uint32_t group, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
   std::byte *scratch(size_t bytes);
 
   uint32_t rank_;
   comm::Communicator &host_;
+  int64_t max_logits_rows_;
   std::vector<std::vector<uint32_t>> groups_;
   std::map<uint32_t, ncclComm_t> nccl_; // by group
+  size_t own_groups_ = 0;               // of which this rank is a member
+  std::map<std::pair<uint32_t, int64_t>, std::vector<int64_t>> widths_; // of gathers: columns of each member
   std::vector<std::unique_ptr<Event>> ready_, done_;
   size_t next_event_ = 0;
   DeviceMemory scratch_;
