@@ -11,11 +11,17 @@ namespace {
 
 constexpr int64_t kMaxSplitRows = 16; // items with more rows are not split over keys
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+size_t aligned(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 // Fewer items than this for the team: split them over keys too.
-int64_t few_items(int team_size) { return 4 * team_size; }
+int64_t few_items(int team_size) {
+  return 4 * team_size;
+}
 
 int64_t max_items(int q_heads, int kv_heads, int64_t tokens) {
   return tokens * kv_heads + ceil_div(tokens * q_heads, kMaxAttentionRows);
@@ -37,8 +43,8 @@ Span key_span(const PagedAttention &p, int seq, int64_t token0, int64_t token1) 
 
 } // namespace
 
-void kv_append(Team &team, const KvPool &pool, const float *k, int64_t k_stride, const float *v, int64_t v_stride,
-               const int64_t *slot_mapping, int64_t T) {
+void kv_append(Team &team, const KvPool &pool, const float *k, int64_t k_stride, const float *v,
+               int64_t v_stride, const int64_t *slot_mapping, int64_t T) {
   const KernelTable &table = kernels();
   const int64_t row_bytes = pool.head_dim * static_cast<int64_t>(dtype_bytes(pool.dtype));
   const int64_t head_bytes = row_bytes * pool.page_size;
@@ -103,9 +109,9 @@ void paged_attention(Team &team, const PagedAttention &p) {
   // Items, the longest rows of a sequence first.
   AttentionItem *items = reinterpret_cast<AttentionItem *>(scratch);
   const int64_t few = few_items(team.size());
-  scratch += aligned(static_cast<size_t>(max_items(p.q_heads, kv_heads, tokens) +
-                                         few * ceil_div(max_context, kSplitKeys)) *
-                     sizeof(AttentionItem));
+  scratch += aligned(
+      static_cast<size_t>(max_items(p.q_heads, kv_heads, tokens) + few * ceil_div(max_context, kSplitKeys)) *
+      sizeof(AttentionItem));
   int64_t n = 0;
   for (int s = 0; s < p.num_seqs; s++) {
     const int64_t seq_tokens = p.seq_starts[s + 1] - p.seq_starts[s];

@@ -21,8 +21,8 @@ struct KvPool {
 };
 
 // Writes the rows k, v of T tokens. Rows whose slot is negative are skipped.
-void kv_append(Team &team, const KvPool &pool,
-               const float *k, int64_t k_stride, // [T, kv_heads, head_dim], row stride in elements
+void kv_append(Team &team, const KvPool &pool, const float *k,
+               int64_t k_stride,                 // [T, kv_heads, head_dim], row stride in elements
                const float *v, int64_t v_stride, // the same
                const int64_t *slot_mapping,      // [T]: page * page_size + offset, or -1
                int64_t T);
@@ -48,7 +48,8 @@ struct PagedAttention {
 
 void paged_attention(Team &team, const PagedAttention &p);
 
-// The most scratch that paged_attention() asks of a team, for up to max_tokens rows and contexts up to max_context.
+// The most scratch that paged_attention() asks of a team, for up to max_tokens rows and contexts up to
+// max_context.
 size_t attention_scratch_bytes(int team_size, int q_heads, int kv_heads, int head_dim, int64_t max_tokens,
                                int64_t max_context);
 

@@ -87,7 +87,8 @@ void q4_k(float *out, const uint8_t *b) { // d, dmin, scales[12], nibbles[128]
   float scale[8], min[8];
   k_scales(b + 4, read_f16(b), read_f16(b + 2), scale, min);
   const uint8_t *q = b + 16;
-  for (int g = 0; g < 8; g += 2, q += 32) // 32 bytes hold one group in their low halves and the next one above
+  for (int g = 0; g < 8;
+       g += 2, q += 32) // 32 bytes hold one group in their low halves and the next one above
     for (int i = 0; i < 32; i++) {
       out[g * 32 + i] = scale[g] * static_cast<float>(q[i] & 15) - min[g];
       out[g * 32 + 32 + i] = scale[g + 1] * static_cast<float>(q[i] >> 4) - min[g + 1];
@@ -106,12 +107,14 @@ void q5_k(float *out, const uint8_t *b) { // d, dmin, scales[12], fifth bits[32]
     }
 }
 
-void q6_k(float *out, const uint8_t *b) { // low nibbles[128], high pairs[64], int8 scales[16] of 16 elements, d
+void q6_k(float *out,
+          const uint8_t *b) { // low nibbles[128], high pairs[64], int8 scales[16] of 16 elements, d
   const uint8_t *low = b, *high = b + 128;
   const uint8_t *scales = b + 192;
   const float d = read_f16(b + 208);
   for (int half = 0; half < 2; half++, low += 64, high += 32)
-    for (int g = 0; g < 4; g++) // groups of 32: g = 0, 1 in the low nibbles of the 64 bytes, 2, 3 in the high ones
+    for (int g = 0; g < 4;
+         g++) // groups of 32: g = 0, 1 in the low nibbles of the 64 bytes, 2, 3 in the high ones
       for (int i = 0; i < 32; i++) {
         const int nibble = g < 2 ? low[g * 32 + i] & 15 : low[(g - 2) * 32 + i] >> 4;
         const int q = (nibble | (high[i] >> (2 * g) & 3) << 4) - 32;
@@ -128,11 +131,11 @@ struct Format {
 };
 
 constexpr Format formats[] = {
-    {GgmlType::F32, "F32", {1, 4}, nullptr},      {GgmlType::F16, "F16", {1, 2}, nullptr},
-    {GgmlType::BF16, "BF16", {1, 2}, nullptr},    {GgmlType::Q4_0, "Q4_0", {32, 18}, q4_0},
-    {GgmlType::Q4_1, "Q4_1", {32, 20}, q4_1},     {GgmlType::Q5_0, "Q5_0", {32, 22}, q5_0},
-    {GgmlType::Q5_1, "Q5_1", {32, 24}, q5_1},     {GgmlType::Q8_0, "Q8_0", {32, 34}, q8_0},
-    {GgmlType::Q4_K, "Q4_K", {256, 144}, q4_k},   {GgmlType::Q5_K, "Q5_K", {256, 176}, q5_k},
+    {GgmlType::F32, "F32", {1, 4}, nullptr},    {GgmlType::F16, "F16", {1, 2}, nullptr},
+    {GgmlType::BF16, "BF16", {1, 2}, nullptr},  {GgmlType::Q4_0, "Q4_0", {32, 18}, q4_0},
+    {GgmlType::Q4_1, "Q4_1", {32, 20}, q4_1},   {GgmlType::Q5_0, "Q5_0", {32, 22}, q5_0},
+    {GgmlType::Q5_1, "Q5_1", {32, 24}, q5_1},   {GgmlType::Q8_0, "Q8_0", {32, 34}, q8_0},
+    {GgmlType::Q4_K, "Q4_K", {256, 144}, q4_k}, {GgmlType::Q5_K, "Q5_K", {256, 176}, q5_k},
     {GgmlType::Q6_K, "Q6_K", {256, 210}, q6_k},
 };
 
@@ -166,13 +169,21 @@ void dequantize(float *out, const void *in, GgmlType type, int64_t n) {
     throw Error("GGUF tensor type " + std::to_string(static_cast<uint32_t>(type)) +
                 " cannot be dequantised; convert the file to F16, BF16, Q8_0 or another supported type");
   if (n % f->block.elements != 0)
-    throw Error("a row of " + std::to_string(n) + " elements of type " + f->name + " is not whole blocks of " +
-                std::to_string(f->block.elements) + " elements; the file is damaged or the row was cut wrongly");
+    throw Error("a row of " + std::to_string(n) + " elements of type " + f->name +
+                " is not whole blocks of " + std::to_string(f->block.elements) +
+                " elements; the file is damaged or the row was cut wrongly");
   switch (type) {
-  case GgmlType::F32: std::memcpy(out, in, static_cast<size_t>(n) * 4); return;
-  case GgmlType::F16: to_f32(out, in, DType::f16, n); return;
-  case GgmlType::BF16: to_f32(out, in, DType::bf16, n); return;
-  default: break;
+  case GgmlType::F32:
+    std::memcpy(out, in, static_cast<size_t>(n) * 4);
+    return;
+  case GgmlType::F16:
+    to_f32(out, in, DType::f16, n);
+    return;
+  case GgmlType::BF16:
+    to_f32(out, in, DType::bf16, n);
+    return;
+  default:
+    break;
   }
   const uint8_t *block = static_cast<const uint8_t *>(in);
   for (int64_t i = 0; i < n; i += f->block.elements, block += f->block.bytes)

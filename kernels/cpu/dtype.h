@@ -11,9 +11,13 @@ namespace llmrt::cpu {
 // q4_1 an offset, each.
 enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2, q8_0 = 3, q4_1 = 4 };
 
-constexpr bool is_quantized(DType t) { return t == DType::q8_0 || t == DType::q4_1; }
+constexpr bool is_quantized(DType t) {
+  return t == DType::q8_0 || t == DType::q4_1;
+}
 
 // Of one element; not for quantised types.
-constexpr size_t dtype_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
+constexpr size_t dtype_bytes(DType t) {
+  return t == DType::f32 ? 4 : 2;
+}
 
 } // namespace llmrt::cpu

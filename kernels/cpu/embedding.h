@@ -10,7 +10,8 @@ namespace llmrt::cpu {
 struct Embedding {
   float *out; // [T, H], row stride out_stride
   int64_t out_stride;
-  const int32_t *ids; // [T]; an id outside [begin, end) gives a row of zeros (vocab-parallel: the ranks' rows add up)
+  const int32_t
+      *ids; // [T]; an id outside [begin, end) gives a row of zeros (vocab-parallel: the ranks' rows add up)
   int64_t T, H;
   const void *table; // rows [begin, end) of the vocabulary: row-major [end-begin, H], or packed (linear.h)
   DType dtype;

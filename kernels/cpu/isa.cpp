@@ -27,7 +27,9 @@ bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
-bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+bool has_avx512_bf16() {
+  return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 const Entry entries[] = {
@@ -58,8 +60,8 @@ const Entry *choose() {
   for (const Entry &e : entries)
     if (std::string(wanted) == e.name && e.on_this_cpu())
       return &e;
-  throw Error("environment variable LLMRT_ISA is \"" + std::string(wanted) + "\", but this machine runs only " +
-              supported_names() + "; unset it or name one of these");
+  throw Error("environment variable LLMRT_ISA is \"" + std::string(wanted) +
+              "\", but this machine runs only " + supported_names() + "; unset it or name one of these");
 }
 
 std::atomic<const Entry *> chosen{nullptr};
@@ -90,7 +92,9 @@ std::vector<Isa> available_isas() {
   return list;
 }
 
-Isa current_isa() { return current().isa; }
+Isa current_isa() {
+  return current().isa;
+}
 
 void force_isa(Isa isa) {
   for (const Entry &e : entries)
@@ -98,10 +102,12 @@ void force_isa(Isa isa) {
       chosen.store(&e, std::memory_order_release);
       return;
     }
-  throw Error("the instruction set " + std::string(isa_name(isa)) + " was asked for, but this machine runs only " +
-              supported_names());
+  throw Error("the instruction set " + std::string(isa_name(isa)) +
+              " was asked for, but this machine runs only " + supported_names());
 }
 
-const KernelTable &kernels() { return *current().table; }
+const KernelTable &kernels() {
+  return *current().table;
+}
 
 } // namespace llmrt::cpu

@@ -11,9 +11,15 @@
 namespace llmrt::cpu {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int block_rows(DType t) { return is_quantized(t) ? kernels().quant_block_rows : kernels().block_rows; }
-int64_t padded_k(DType t, int64_t K) { return t == DType::f32 ? K : ceil_div(K, 2) * 2; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+int block_rows(DType t) {
+  return is_quantized(t) ? kernels().quant_block_rows : kernels().block_rows;
+}
+int64_t padded_k(DType t, int64_t K) {
+  return t == DType::f32 ? K : ceil_div(K, 2) * 2;
+}
 
 // Element index of (n, k) in a packed weight.
 int64_t packed_index(DType t, int64_t K, int64_t n, int64_t k) {
@@ -39,7 +45,9 @@ template <class T> void scatter(T *dst, DType t, int64_t K, int64_t n, int64_t k
 
 // Up to this many rows the weights' bytes bound the product, and the team splits the panels; with more rows
 // each thread takes its own rows, as packed rows and results then stay in its own cache.
-int64_t most_streaming_rows(DType t) { return int64_t{block_rows(t)} * 4; }
+int64_t most_streaming_rows(DType t) {
+  return int64_t{block_rows(t)} * 4;
+}
 
 // Rows that one thread takes at a time: enough to be bound by arithmetic, few enough to share out evenly.
 int64_t item_rows(DType t, int64_t M, int team_size) {
@@ -48,10 +56,14 @@ int64_t item_rows(DType t, int64_t M, int team_size) {
   return ceil_div(M, items);
 }
 
-int64_t tile_floats(int64_t rows) { return std::max<int64_t>(rows * 2, 32) * kPanelRows; }
+int64_t tile_floats(int64_t rows) {
+  return std::max<int64_t>(rows * 2, 32) * kPanelRows;
+}
 
 // Rows as f32 padded to 32 elements, and a sum of each 32.
-size_t packed_rows_bytes(int64_t rows, int64_t K) { return static_cast<size_t>(ceil_div(rows * ceil_div(K, 32) * 33 * 4, 64) * 64); }
+size_t packed_rows_bytes(int64_t rows, int64_t K) {
+  return static_cast<size_t>(ceil_div(rows * ceil_div(K, 32) * 33 * 4, 64) * 64);
+}
 
 LinearTask task_for_rows(const Linear &p, int64_t m0, int64_t rows, void *packed_rows) {
   LinearTask t;
@@ -92,7 +104,8 @@ void split_panels(Team &team, const Linear &p, int64_t m0, int64_t rows) {
 void split_rows(Team &team, const Linear &p) {
   const KernelTable &table = kernels();
   const int64_t rows = item_rows(p.dtype, p.M, team.size()), panels = ceil_div(p.N, kPanelRows);
-  const size_t packed = packed_rows_bytes(rows, p.K), each = packed + static_cast<size_t>(tile_floats(rows)) * 4;
+  const size_t packed = packed_rows_bytes(rows, p.K),
+               each = packed + static_cast<size_t>(tile_floats(rows)) * 4;
   char *scratch = static_cast<char *>(team.scratch(each * static_cast<size_t>(team.size())));
   team.for_each_chunk(p.M, rows, [&](int64_t m0, int64_t m1, int part) {
     char *own = scratch + static_cast<size_t>(part) * each;
@@ -124,9 +137,10 @@ void pack_weight_padding(void *packed, DType dtype, int64_t N, int64_t K) {
     std::memset(panel + used * unit, 0, static_cast<size_t>((kPanelRows - used) * unit));
 }
 
-void pack_weight_rows(void *packed, DType dtype, int64_t, int64_t K, int64_t n0, int64_t rows, const void *src,
-                      DType src_dtype, int64_t src_ld) {
-  constexpr int64_t kTile = 256; // columns at a time, so that the panel's lines stay in cache over its 16 rows
+void pack_weight_rows(void *packed, DType dtype, int64_t, int64_t K, int64_t n0, int64_t rows,
+                      const void *src, DType src_dtype, int64_t src_ld) {
+  constexpr int64_t kTile =
+      256; // columns at a time, so that the panel's lines stay in cache over its 16 rows
   float wide[kTile];
   uint16_t half[kTile];
   const int64_t src_es = static_cast<int64_t>(dtype_bytes(src_dtype));

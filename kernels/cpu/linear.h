@@ -4,11 +4,12 @@
 //   f32  [ceil(N/16)][K][16]          bf16 [ceil(N/16)][ceil(K/2)][16][2]          f16 [ceil(N/16)][K2][16]
 //   q8_0 [ceil(N/16)][K/32] blocks of 544 bytes: f16 scale[16], then int8 [16 pairs of k][2][16]
 //   q4_1 [ceil(N/16)][K/32] blocks of 320 bytes: f16 scale[16], f16 offset[16], then nibbles [4][16][2][4]
-// with K2 = K rounded up to even; quantised weights keep their GGUF values exactly and need K % 32 == 0. Rows past N and columns past K are zero. Every output element is summed
-// over k = 0, 1, 2 ... in one fixed order whatever M, the number of threads, or the row's place in the
-// batch: its bits depend on its own row of x and on the weight only (and on the instruction set).
-// With bf16 or quantised weights on avx512_bf16, x is rounded to bf16 (nearest even) first, for every M alike.
-// Quantised: y = sum over blocks of scale * (x . q) + offset * sum(x), each block's x . q summed first.
+// with K2 = K rounded up to even; quantised weights keep their GGUF values exactly and need K % 32 == 0. Rows
+// past N and columns past K are zero. Every output element is summed over k = 0, 1, 2 ... in one fixed order
+// whatever M, the number of threads, or the row's place in the batch: its bits depend on its own row of x and
+// on the weight only (and on the instruction set). With bf16 or quantised weights on avx512_bf16, x is
+// rounded to bf16 (nearest even) first, for every M alike. Quantised: y = sum over blocks of scale * (x . q)
+// + offset * sum(x), each block's x . q summed first.
 #pragma once
 
 #include "kernels/cpu/dequant.h"
@@ -35,8 +36,8 @@ void pack_weight_rows(void *packed, DType dtype, int64_t N, int64_t K, int64_t n
 // The same from rows of GGUF blocks, kept as they are: Q8_0 into q8_0; Q4_1, or Q4_0, into q4_1 (an offset of
 // minus eight scales). `src` is at the first of the K columns wanted, a whole block.
 // Throws llmrt::Error for another pair of types or a K that is not whole blocks.
-void pack_quantized_rows(void *packed, DType dtype, int64_t N, int64_t K, int64_t n0, int64_t rows, const void *src,
-                         GgmlType src_type, size_t src_row_bytes);
+void pack_quantized_rows(void *packed, DType dtype, int64_t N, int64_t K, int64_t n0, int64_t rows,
+                         const void *src, GgmlType src_type, size_t src_row_bytes);
 
 // Row n of a packed weight as f32.
 void unpack_weight_row(float *out, // [K]

@@ -17,11 +17,19 @@ uint8_t *block_of(void *packed, DType t, int64_t K, int64_t n, int64_t block) {
 }
 
 // Byte and shift of element k (0..31) of a lane: see the layouts in linear.h.
-int64_t q8_at(int64_t lane, int64_t k) { return quant_data_at(DType::q8_0) + k * 16 + lane; }
-int64_t q4_at(int64_t lane, int64_t k) { return quant_data_at(DType::q4_1) + k / 8 * 64 + lane * 4 + k % 2 * 2 + k % 8 / 4; }
-int q4_shift(int64_t k) { return k % 4 / 2 * 4; }
+int64_t q8_at(int64_t lane, int64_t k) {
+  return quant_data_at(DType::q8_0) + k * 16 + lane;
+}
+int64_t q4_at(int64_t lane, int64_t k) {
+  return quant_data_at(DType::q4_1) + k / 8 * 64 + lane * 4 + k % 2 * 2 + k % 8 / 4;
+}
+int q4_shift(int64_t k) {
+  return k % 4 / 2 * 4;
+}
 
-void set_half(uint8_t *block, int64_t index, uint16_t h) { std::memcpy(block + index * 2, &h, 2); }
+void set_half(uint8_t *block, int64_t index, uint16_t h) {
+  std::memcpy(block + index * 2, &h, 2);
+}
 float get_half(const uint8_t *block, int64_t index) {
   uint16_t h;
   std::memcpy(&h, block + index * 2, 2);
@@ -46,13 +54,14 @@ void pack_q4(uint8_t *dst, int64_t lane, uint16_t scale, uint16_t offset, const 
 
 } // namespace
 
-void pack_quantized_rows(void *packed, DType dtype, int64_t, int64_t K, int64_t n0, int64_t rows, const void *src,
-                         GgmlType src_type, size_t src_row_bytes) {
+void pack_quantized_rows(void *packed, DType dtype, int64_t, int64_t K, int64_t n0, int64_t rows,
+                         const void *src, GgmlType src_type, size_t src_row_bytes) {
   const bool q8 = dtype == DType::q8_0 && src_type == GgmlType::Q8_0;
   const bool q4 = dtype == DType::q4_1 && (src_type == GgmlType::Q4_1 || src_type == GgmlType::Q4_0);
   if (!q8 && !q4)
-    throw Error(std::string("GGUF tensor type ") + ggml_type_name(src_type) +
-                " cannot be kept quantised in this packed weight; dequantise it and pack it as bf16, f16 or f32");
+    throw Error(
+        std::string("GGUF tensor type ") + ggml_type_name(src_type) +
+        " cannot be kept quantised in this packed weight; dequantise it and pack it as bf16, f16 or f32");
   if (K % 32 != 0)
     throw Error("a quantised weight of " + std::to_string(K) +
                 " columns is not whole blocks of 32 columns; split it in multiples of 32, or dequantise it");
@@ -98,7 +107,8 @@ void unpack_quantized_row(float *out, const void *packed, DType dtype, int64_t K
       if (dtype == DType::q8_0)
         out[b * 32 + k] = scale * static_cast<float>(static_cast<int8_t>(block[q8_at(lane, k)]));
       else
-        out[b * 32 + k] = scale * static_cast<float>(block[q4_at(lane, k)] >> q4_shift(k) & 15) + get_half(block, 16 + lane);
+        out[b * 32 + k] = scale * static_cast<float>(block[q4_at(lane, k)] >> q4_shift(k) & 15) +
+                          get_half(block, 16 + lane);
   }
 }
 

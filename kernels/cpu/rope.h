@@ -12,9 +12,9 @@ enum class RopeStyle : uint8_t { halves = 0, pairs = 1 };
 
 // table[t, 0, i] and table[t, 1, i] = cos and sin of positions[t] * inv_freq[i], times mscale.
 void rope_table(Team &team,
-                float *table,              // [T, 2 (cos, sin), rotary_dim/2]
-                const int32_t *positions,  // [T], each >= 0
-                const float *inv_freq,     // [rotary_dim/2]
+                float *table,             // [T, 2 (cos, sin), rotary_dim/2]
+                const int32_t *positions, // [T], each >= 0
+                const float *inv_freq,    // [rotary_dim/2]
                 float mscale, int64_t T, int rotary_dim);
 
 struct Rope {

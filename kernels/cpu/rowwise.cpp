@@ -10,8 +10,8 @@
 
 namespace llmrt::cpu {
 
-void rms_norm(Team &team, float *out, int64_t out_stride, const float *in, int64_t in_stride, const float *weight,
-              float eps, float weight_offset, int64_t T, int64_t H) {
+void rms_norm(Team &team, float *out, int64_t out_stride, const float *in, int64_t in_stride,
+              const float *weight, float eps, float weight_offset, int64_t T, int64_t H) {
   const KernelTable &table = kernels();
   for_rows(team, T, H, [&](int64_t t) {
     table.rms_norm_row(out + t * out_stride, in + t * in_stride, weight, eps, weight_offset, H);
@@ -19,17 +19,17 @@ void rms_norm(Team &team, float *out, int64_t out_stride, const float *in, int64
 }
 
 void add_rms_norm(Team &team, float *out, int64_t out_stride, float *residual, int64_t residual_stride,
-                  const float *in, int64_t in_stride, const float *weight, float eps, float weight_offset, int64_t T,
-                  int64_t H) {
+                  const float *in, int64_t in_stride, const float *weight, float eps, float weight_offset,
+                  int64_t T, int64_t H) {
   const KernelTable &table = kernels();
   for_rows(team, T, H, [&](int64_t t) {
-    table.add_rms_norm_row(out + t * out_stride, residual + t * residual_stride, in + t * in_stride, weight, eps,
-                           weight_offset, H);
+    table.add_rms_norm_row(out + t * out_stride, residual + t * residual_stride, in + t * in_stride, weight,
+                           eps, weight_offset, H);
   });
 }
 
-void rope_table(Team &team, float *table, const int32_t *positions, const float *inv_freq, float mscale, int64_t T,
-                int rotary_dim) {
+void rope_table(Team &team, float *table, const int32_t *positions, const float *inv_freq, float mscale,
+                int64_t T, int rotary_dim) {
   const int64_t half = rotary_dim / 2;
   for_rows(team, T, half * 32, [&](int64_t t) { // a sine costs as much as some dozens of simple operations
     float *row = table + t * 2 * half;
@@ -54,8 +54,8 @@ void gated_act(Team &team, Act act, float *out, int64_t out_stride, const float 
   });
 }
 
-void select_rows(Team &team, float *out, int64_t out_stride, const float *in, int64_t in_stride, const int32_t *rows,
-                 int64_t R, int64_t H) {
+void select_rows(Team &team, float *out, int64_t out_stride, const float *in, int64_t in_stride,
+                 const int32_t *rows, int64_t R, int64_t H) {
   for_rows(team, R, H, [&](int64_t r) {
     std::memcpy(out + r * out_stride, in + rows[r] * in_stride, static_cast<size_t>(H) * 4);
   });
@@ -64,9 +64,12 @@ void select_rows(Team &team, float *out, int64_t out_stride, const float *in, in
 void add(Team &team, float *out, int64_t out_stride, const float *a, int64_t a_stride, const float *b,
          int64_t b_stride, int64_t T, int64_t H) {
   const KernelTable &table = kernels();
-  for_rows(team, T, H, [&](int64_t t) { table.add_row(out + t * out_stride, a + t * a_stride, b + t * b_stride, H); });
+  for_rows(team, T, H,
+           [&](int64_t t) { table.add_row(out + t * out_stride, a + t * a_stride, b + t * b_stride, H); });
 }
 
-void exp_f32(float *out, const float *in, int64_t n) { kernels().exp_row(out, in, n); }
+void exp_f32(float *out, const float *in, int64_t n) {
+  kernels().exp_row(out, in, n);
+}
 
 } // namespace llmrt::cpu

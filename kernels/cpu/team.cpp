@@ -1,5 +1,6 @@
 // Team: an epoch counter starts a parallel region, a countdown ends it. Both are words that a thread spins
-// on briefly and then sleeps on in the kernel; a thread that changes one wakes sleepers only if there are any.
+// on briefly and then sleeps on in the kernel; a thread that changes one wakes sleepers only if there are
+// any.
 #include "kernels/cpu/team.h"
 
 #include <cerrno>
@@ -57,7 +58,8 @@ struct Word {
   // After a seq_cst change of value.
   void wake() {
     if (sleepers.load(std::memory_order_seq_cst) != 0)
-      syscall(SYS_futex, reinterpret_cast<uint32_t *>(&value), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+      syscall(SYS_futex, reinterpret_cast<uint32_t *>(&value), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr,
+              nullptr, 0);
   }
 };
 
@@ -110,7 +112,8 @@ Team::Team(int threads) : size_(threads) {
     shared_->finish();
     live_threads.fetch_sub(threads, std::memory_order_relaxed);
     throw Error("only " + std::to_string(started) + " of " + std::to_string(threads) +
-                " threads of a team could be started (" + e.what() + "); raise the limit on threads or use fewer");
+                " threads of a team could be started (" + e.what() +
+                "); raise the limit on threads or use fewer");
   }
 }
 
@@ -138,8 +141,9 @@ void *Team::scratch(size_t bytes) {
     const size_t rounded = (bytes + 63) / 64 * 64;
     void *p = std::aligned_alloc(64, rounded);
     if (!p)
-      throw Error("the CPU kernels need " + std::to_string(rounded) +
-                  " bytes of scratch, which could not be allocated; lower max_batched_tokens or max_model_len");
+      throw Error(
+          "the CPU kernels need " + std::to_string(rounded) +
+          " bytes of scratch, which could not be allocated; lower max_batched_tokens or max_model_len");
     std::free(scratch_);
     scratch_ = p;
     scratch_bytes_ = rounded;

@@ -1,6 +1,7 @@
 // Times the CPU kernels, each beside its floor measured in the same run: bytes over the read bandwidth for
 // what streams, flops over a library's f32 matrix product for what computes (oneDNN where it is installed).
-//   bench_kernels [--threads N] [--filter team|linear|attention|rows|load] [--best yes]
+//   bench_kernels [--threads N] [--filter team|linear|attention|rows|load] [--best yes] [--dtype
+//   f32|bf16|f16|q8_0|q4_1]
 // Times are medians; with --best yes the shortest of the runs, for machines that others use as well.
 #include <algorithm>
 #include <chrono>
@@ -29,10 +30,11 @@ namespace {
 
 int threads = 2;
 bool best = false;
-std::string filter;
+std::string filter, only_dtype;
 
 struct Buffer { // aligned, in huge pages where the system has them, touched
-  explicit Buffer(size_t bytes) : bytes(bytes), p(std::aligned_alloc(1 << 21, (bytes + 0x1fffff) >> 21 << 21)) {
+  explicit Buffer(size_t bytes)
+      : bytes(bytes), p(std::aligned_alloc(1 << 21, (bytes + 0x1fffff) >> 21 << 21)) {
     madvise(p, (bytes + 0x1fffff) >> 21 << 21, MADV_HUGEPAGE);
     std::memset(p, 0, bytes);
   }
@@ -75,7 +77,9 @@ double seconds(const std::function<void()> &fn) {
   return best ? t[0] : t[static_cast<size_t>(runs / 2)];
 }
 
-bool wanted(const std::string &section) { return filter.empty() || section.find(filter) != std::string::npos; }
+bool wanted(const std::string &section) {
+  return filter.empty() || section.find(filter) != std::string::npos;
+}
 
 // Eight streams with prefetch: more than one stream is needed to read at the memory's speed.
 __attribute__((target_clones("avx512f", "avx2", "default"))) uint64_t sum_words(const uint64_t *p, size_t n) {
@@ -144,10 +148,13 @@ void bench_linear(Team &team, double bandwidth, double peak) {
   struct Shape {
     int64_t N, K;
   };
-  std::printf("\nlinear (weights rotate through > 128 MB so that they come from memory; floor: the larger of bytes and "
+  std::printf("\nlinear (weights rotate through > 128 MB so that they come from memory; floor: the larger of "
+              "bytes and "
               "sgemm flops)\n%-6s %6s %6s %5s %10s %9s %9s %8s %8s\n",
               "dtype", "N", "K", "M", "us", "GB/s", "GFLOP/s", "of read", "of sgemm");
-  for (DType t : {DType::bf16, DType::f32, DType::f16, DType::q8_0, DType::q4_1})
+  for (DType t : {DType::bf16, DType::f32, DType::f16, DType::q8_0, DType::q4_1}) {
+    if (!only_dtype.empty() && only_dtype != name(t))
+      continue;
     for (Shape s : {Shape{960, 576}, {576, 576}, {3072, 576}, {576, 1536}, {49152, 576}}) {
       const size_t bytes = packed_weight_bytes(t, s.N, s.K);
       const size_t copies = std::max<size_t>(1, (size_t{128} << 20) / bytes);
@@ -170,35 +177,54 @@ void bench_linear(Team &team, double bandwidth, double peak) {
         randomize(x.f(), static_cast<size_t>(M * s.K));
         size_t turn = 0;
         const double sec = seconds([&] {
-          linear(team, {.x = x.f(), .ldx = s.K, .w = static_cast<char *>(w.p) + turn * bytes, .dtype = t, .y = y.f(),
-                        .ldy = s.N, .M = M, .N = s.N, .K = s.K});
+          linear(team, {.x = x.f(),
+                        .ldx = s.K,
+                        .w = static_cast<char *>(w.p) + turn * bytes,
+                        .dtype = t,
+                        .y = y.f(),
+                        .ldy = s.N,
+                        .M = M,
+                        .N = s.N,
+                        .K = s.K});
           turn = (turn + 1) % copies;
         });
-        const double gbs = static_cast<double>(bytes) / sec, flops = 2.0 * static_cast<double>(M * s.N * s.K) / sec;
-        std::printf("%-6s %6ld %6ld %5ld %10.1f %9.1f %9.1f %7.0f%% %7.0f%%\n", name(t), s.N, s.K, M, sec * 1e6,
-                    gbs * 1e-9, flops * 1e-9, 100 * gbs / bandwidth, peak > 0 ? 100 * flops / peak : 0);
+        const double gbs = static_cast<double>(bytes) / sec,
+                     flops = 2.0 * static_cast<double>(M * s.N * s.K) / sec;
+        std::printf("%-6s %6ld %6ld %5ld %10.1f %9.1f %9.1f %7.0f%% %7.0f%%\n", name(t), s.N, s.K, M,
+                    sec * 1e6, gbs * 1e-9, flops * 1e-9, 100 * gbs / bandwidth,
+                    peak > 0 ? 100 * flops / peak : 0);
       }
 #ifdef LLMRT_BENCH_DNNL
       if ((t == DType::f32 || t == DType::bf16) && s.N < 10000)
         for (int64_t M : {1, 512}) {
           const double sec = dnnl_matmul_seconds(M, s.N, s.K, t == DType::bf16);
-          std::printf("%-6s %6ld %6ld %5ld %10.1f %9s %9.1f   oneDNN matmul, x already %s, weights in cache\n", name(t),
-                      s.N, s.K, M, sec * 1e6, "", 2e-9 * static_cast<double>(M * s.N * s.K) / sec, name(t));
+          std::printf(
+              "%-6s %6ld %6ld %5ld %10.1f %9s %9.1f   oneDNN matmul, x already %s, weights in cache\n",
+              name(t), s.N, s.K, M, sec * 1e6, "", 2e-9 * static_cast<double>(M * s.N * s.K) / sec, name(t));
         }
 #endif
     }
+  }
 }
 
 void bench_attention(Team &team, double bandwidth, double peak) {
-  std::printf("\nattention, 9 query heads on 3 KV heads of 64, page 16\n%-6s %8s %8s %5s %10s %9s %9s %8s %8s\n", "kv",
-              "new", "context", "seqs", "us", "GB/s", "GFLOP/s", "of read", "of sgemm");
+  std::printf(
+      "\nattention, 9 query heads on 3 KV heads of 64, page 16\n%-6s %8s %8s %5s %10s %9s %9s %8s %8s\n",
+      "kv", "new", "context", "seqs", "us", "GB/s", "GFLOP/s", "of read", "of sgemm");
   constexpr int hd = 64, kvh = 3, qh = 9, page = 16;
   struct Case {
     int64_t rows, context, seqs;
   };
   for (DType t : {DType::bf16, DType::f32})
-    for (Case c : {Case{512, 512, 1}, {512, 2048, 1}, {512, 8192, 1}, {1, 128, 1}, {1, 512, 1}, {1, 4096, 1},
-                   {1, 32768, 1}, {1, 1024, 32}, {1, 4096, 32}}) {
+    for (Case c : {Case{512, 512, 1},
+                   {512, 2048, 1},
+                   {512, 8192, 1},
+                   {1, 128, 1},
+                   {1, 512, 1},
+                   {1, 4096, 1},
+                   {1, 32768, 1},
+                   {1, 1024, 32},
+                   {1, 4096, 32}}) {
       const int64_t pages_per_seq = (c.context + page - 1) / page, pages = pages_per_seq * c.seqs;
       const int64_t stride = 2 * kvh * page * hd * static_cast<int64_t>(dtype_bytes(t));
       Buffer kv(static_cast<size_t>(pages * stride));
@@ -219,23 +245,35 @@ void bench_attention(Team &team, double bandwidth, double peak) {
       Buffer q(static_cast<size_t>(T * qh * hd) * 4), out(static_cast<size_t>(T * qh * hd) * 4);
       randomize(q.f(), static_cast<size_t>(T * qh * hd));
       const double sec = seconds([&] {
-        paged_attention(team, {.q = q.f(), .q_stride = qh * hd, .out = out.f(), .out_stride = qh * hd,
-                               .kv = {kv.p, stride, t, kvh, page, hd}, .q_heads = qh, .kv_head_of_q = heads.data(),
-                               .num_seqs = static_cast<int>(c.seqs), .seq_starts = starts.data(),
-                               .context_lens = contexts.data(), .page_table = table.data(),
-                               .page_table_stride = pages_per_seq, .scale = 0.125f});
+        paged_attention(team, {.q = q.f(),
+                               .q_stride = qh * hd,
+                               .out = out.f(),
+                               .out_stride = qh * hd,
+                               .kv = {kv.p, stride, t, kvh, page, hd},
+                               .q_heads = qh,
+                               .kv_head_of_q = heads.data(),
+                               .num_seqs = static_cast<int>(c.seqs),
+                               .seq_starts = starts.data(),
+                               .context_lens = contexts.data(),
+                               .page_table = table.data(),
+                               .page_table_stride = pages_per_seq,
+                               .scale = 0.125f});
       });
-      const double keys = static_cast<double>(c.rows) * (static_cast<double>(c.context) - static_cast<double>(c.rows - 1) / 2);
+      const double keys = static_cast<double>(c.rows) *
+                          (static_cast<double>(c.context) - static_cast<double>(c.rows - 1) / 2);
       const double flops = 4.0 * keys * qh * hd * static_cast<double>(c.seqs) / sec;
       const double gbs = static_cast<double>(kv.bytes) / sec;
-      std::printf("%-6s %8ld %8ld %5ld %10.1f %9.1f %9.1f %7.0f%% %7.0f%%\n", name(t), c.rows, c.context, c.seqs,
-                  sec * 1e6, gbs * 1e-9, flops * 1e-9, 100 * gbs / bandwidth, peak > 0 ? 100 * flops / peak : 0);
+      std::printf("%-6s %8ld %8ld %5ld %10.1f %9.1f %9.1f %7.0f%% %7.0f%%\n", name(t), c.rows, c.context,
+                  c.seqs, sec * 1e6, gbs * 1e-9, flops * 1e-9, 100 * gbs / bandwidth,
+                  peak > 0 ? 100 * flops / peak : 0);
     }
 }
 
 void bench_rows(Team &team, double bandwidth) {
-  std::printf("\nrow kernels (SmolLM2 widths; floor: bytes read and written over the read bandwidth; small ones stay in cache)\n"
-              "%-16s %6s %10s %10s\n", "kernel", "rows", "us", "floor us");
+  std::printf("\nrow kernels (SmolLM2 widths; floor: bytes read and written over the read bandwidth; small "
+              "ones stay in cache)\n"
+              "%-16s %6s %10s %10s\n",
+              "kernel", "rows", "us", "floor us");
   for (int64_t T : {1, 32, 512, 8192}) {
     constexpr int64_t H = 576, F = 1536, W = 960;
     Buffer a(static_cast<size_t>(T * 2 * F) * 4), b(static_cast<size_t>(T * 2 * F) * 4), w(F * 4);
@@ -249,14 +287,23 @@ void bench_rows(Team &team, double bandwidth) {
     for (size_t i = 0; i < 32; i++)
       freq[i] = static_cast<float>(std::pow(1e4, -static_cast<double>(i) / 32));
     auto line = [&](const char *kernel, double bytes, const std::function<void()> &fn) {
-      std::printf("%-16s %6ld %10.2f %10.2f\n", kernel, T, seconds(fn) * 1e6, bytes * static_cast<double>(T) / bandwidth * 1e6);
+      std::printf("%-16s %6ld %10.2f %10.2f\n", kernel, T, seconds(fn) * 1e6,
+                  bytes * static_cast<double>(T) / bandwidth * 1e6);
     };
     line("rms_norm", 8 * H, [&] { rms_norm(team, b.f(), H, a.f(), H, w.f(), 1e-5f, 0, T, H); });
-    line("add_rms_norm", 16 * H, [&] { add_rms_norm(team, b.f(), H, a.f(), H, b.f(), H, w.f(), 1e-5f, 0, T, H); });
-    line("gated_act silu", 12 * F, [&] { gated_act(team, Act::silu, b.f(), F, a.f(), 2 * F, a.f() + F, 2 * F, T, F); });
+    line("add_rms_norm", 16 * H,
+         [&] { add_rms_norm(team, b.f(), H, a.f(), H, b.f(), H, w.f(), 1e-5f, 0, T, H); });
+    line("gated_act silu", 12 * F,
+         [&] { gated_act(team, Act::silu, b.f(), F, a.f(), 2 * F, a.f() + F, 2 * F, T, F); });
     line("rope_table", 256, [&] { rope_table(team, table.data(), pos.data(), freq.data(), 1, T, 64); });
     line("rope q+k", 8 * 768, [&] {
-      rope(team, {.x = a.f(), .x_stride = W, .table = table.data(), .T = T, .heads = 12, .head_dim = 64, .rotary_dim = 64});
+      rope(team, {.x = a.f(),
+                  .x_stride = W,
+                  .table = table.data(),
+                  .T = T,
+                  .heads = 12,
+                  .head_dim = 64,
+                  .rotary_dim = 64});
     });
     line("add", 12 * H, [&] { add(team, b.f(), H, a.f(), H, b.f(), H, T, H); });
     line("f32 to bf16", 6 * H, [&] { from_f32(b.p, DType::bf16, a.f(), T * H); });
@@ -275,10 +322,11 @@ void bench_load(double bandwidth) {
   randomize(src.f(), N * K);
   for (DType t : {DType::f32, DType::bf16, DType::f16}) {
     const double s = seconds([&] { pack_weight_rows(dst.p, t, N, K, 0, N, src.p, DType::f32, K); });
-    std::printf("pack f32 -> %-5s %7.3f ns/element (%.0f%% of read bandwidth)\n", name(t), s * 1e9 / (N * K), 400.0 * N * K / s / bandwidth);
+    std::printf("pack f32 -> %-5s %7.3f ns/element (%.0f%% of read bandwidth)\n", name(t), s * 1e9 / (N * K),
+                400.0 * N * K / s / bandwidth);
   }
-  for (GgmlType t : {GgmlType::F16, GgmlType::Q4_0, GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0,
-                     GgmlType::Q4_K, GgmlType::Q5_K, GgmlType::Q6_K}) {
+  for (GgmlType t : {GgmlType::F16, GgmlType::Q4_0, GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1,
+                     GgmlType::Q8_0, GgmlType::Q4_K, GgmlType::Q5_K, GgmlType::Q6_K}) {
     const double s = seconds([&] { dequantize(dst.f(), src.p, t, N * K / 4); });
     std::printf("dequantize %-6s %7.3f ns/element\n", ggml_type_name(t), s * 1e9 / (N * K / 4));
   }
@@ -293,6 +341,8 @@ int main(int argc, char **argv) {
       threads = std::atoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--filter"))
       filter = argv[i + 1];
+    if (!std::strcmp(argv[i], "--dtype"))
+      only_dtype = argv[i + 1];
     if (!std::strcmp(argv[i], "--best"))
       best = true;
   }
@@ -302,8 +352,8 @@ int main(int argc, char **argv) {
 #ifdef LLMRT_BENCH_DNNL
   peak = dnnl_sgemm_flops();
 #endif
-  std::printf("isa %s, %d threads, %s times, read %.1f GB/s, library sgemm 2048^3 %.1f GFLOP/s\n", isa_name(current_isa()), threads, best ? "best" : "median",
-              bandwidth * 1e-9, peak * 1e-9);
+  std::printf("isa %s, %d threads, %s times, read %.1f GB/s, library sgemm 2048^3 %.1f GFLOP/s\n",
+              isa_name(current_isa()), threads, best ? "best" : "median", bandwidth * 1e-9, peak * 1e-9);
   if (wanted("team"))
     bench_team(team);
   if (wanted("linear"))

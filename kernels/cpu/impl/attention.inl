@@ -10,19 +10,20 @@ namespace llmrt::cpu::LLMRT_ISA_NS {
 constexpr float kNoScore = -1e30f; // below any score, and finite, so that differences of it are no NaN
 
 struct AttentionScratch {
-  int64_t hdp;   // head_dim rounded up to 16
-  float *q;      // row blocks of [hdp/16][rows][16], scaled
-  float *acc;    // the same shape: sums of this split
-  float *total;  // the same shape: sums of all splits so far
+  int64_t hdp;                      // head_dim rounded up to 16
+  float *q;                         // row blocks of [hdp/16][rows][16], scaled
+  float *acc;                       // the same shape: sums of this split
+  float *total;                     // the same shape: sums of all splits so far
   float *m, *l, *total_m, *total_l; // [rows]
-  float *s;      // scores of one row block [kKeyBlock/16][rows][16]
+  float *s;                         // scores of one row block [kKeyBlock/16][rows][16]
   float *keys;   // [kKeyBlock/16][hdp][16], or for bf16 pages pairs of bf16: [kKeyBlock/16][hdp/2][16][2]
   float *values; // [kKeyBlock][hdp]; not used when a few rows read the values where they lie
 };
 
 static size_t attention_item_scratch(int64_t head_dim) {
   const int64_t hdp = iceil(head_dim, 16) * 16, rows = kMaxAttentionRows;
-  const int64_t floats = 3 * rows * hdp + 4 * iceil(rows, 16) * 16 + kMaxRows * kKeyBlock + 2 * kKeyBlock * hdp;
+  const int64_t floats =
+      3 * rows * hdp + 4 * iceil(rows, 16) * 16 + kMaxRows * kKeyBlock + 2 * kKeyBlock * hdp;
   return (size_t)floats * 4;
 }
 
@@ -62,8 +63,12 @@ struct HeadRows {
   int64_t page_size, page_stride, row_bytes, values_at;
   static HeadRows of(const KvPool &kv, const int32_t *pages, int64_t head) {
     const int64_t row_bytes = kv.head_dim * (int64_t)dtype_bytes(kv.dtype);
-    return {(const char *)kv.base + head * kv.page_size * row_bytes, pages,          kv.page_size,
-            kv.page_stride_bytes,                                      row_bytes, kv.kv_heads * kv.page_size * row_bytes};
+    return {(const char *)kv.base + head * kv.page_size * row_bytes,
+            pages,
+            kv.page_size,
+            kv.page_stride_bytes,
+            row_bytes,
+            kv.kv_heads * kv.page_size * row_bytes};
   }
   __attribute__((always_inline)) const char *key(int64_t pos) const {
     return base + pages[pos / page_size] * page_stride + pos % page_size * row_bytes;
@@ -83,8 +88,8 @@ LLMRT_INLINE void prefetch_rows(const HeadRows &h, int64_t pos, int64_t end, int
 
 // Keys [pos, pos + n) of the head into a.keys, transposed; lanes past n are zero. next_end: end of what
 // will be read after this block (nothing beyond it is prefetched).
-static void load_keys(const AttentionScratch &a, const HeadRows &h, DType dtype, int64_t hd, int64_t pos, int64_t n,
-                      int64_t next_end) {
+static void load_keys(const AttentionScratch &a, const HeadRows &h, DType dtype, int64_t hd, int64_t pos,
+                      int64_t n, int64_t next_end) {
   const int64_t es = (int64_t)dtype_bytes(dtype);
   // bf16 moves as pairs in 32-bit lanes, the other types are widened first.
   const int64_t per_vector = dtype == DType::bf16 ? 32 : 16;
@@ -125,7 +130,8 @@ static void load_keys(const AttentionScratch &a, const HeadRows &h, DType dtype,
 }
 
 // Values [pos, pos + n) of the head into a.values.
-static void load_values(const AttentionScratch &a, const HeadRows &h, DType dtype, int64_t hd, int64_t pos, int64_t n) {
+static void load_values(const AttentionScratch &a, const HeadRows &h, DType dtype, int64_t hd, int64_t pos,
+                        int64_t n) {
   const int64_t es = (int64_t)dtype_bytes(dtype);
   for (int64_t i = 0; i < n; i++) {
     const char *value = h.key(pos + i) + h.values_at;
@@ -182,8 +188,8 @@ static void softmax_step(const AttentionScratch &a, float *acc, float *m, float 
 
 // tile [panels][rows][16] (+)= x . panels, `ps` and `ks` in bytes.
 template <class Kind>
-LLMRT_INLINE void run_micro(int rows, int64_t panels, const float *x, const void *w, int64_t ps, int64_t ks, int64_t K,
-                            float *tile, bool first) {
+LLMRT_INLINE void run_micro(int rows, int64_t panels, const float *x, const void *w, int64_t ps, int64_t ks,
+                            int64_t K, float *tile, bool first) {
   for (int64_t p = 0; p < panels;) {
     int n = most_panels(rows);
     while (n > panels - p)
@@ -206,8 +212,8 @@ static void add_values_in_place(const HeadRows &h, int64_t panels, const float *
 }
 
 // (m, l, acc) of a row += (m1, l1, acc1): the merge of two softmax parts. Vectors at stride `step` floats.
-LLMRT_INLINE void merge_row(float *m, float *l, float *acc, int64_t step, float m1, float l1, const float *acc1,
-                            int64_t step1, int64_t hd) {
+LLMRT_INLINE void merge_row(float *m, float *l, float *acc, int64_t step, float m1, float l1,
+                            const float *acc1, int64_t step1, int64_t hd) {
   const float top = *m > m1 ? *m : m1;
   float e[16] = {*m - top, m1 - top};
   vstore(e, vexp(vload(e)));
@@ -222,7 +228,8 @@ LLMRT_INLINE void merge_row(float *m, float *l, float *acc, int64_t step, float 
   }
 }
 
-LLMRT_INLINE void write_row(const PagedAttention &p, int64_t row, int64_t head, const float *acc, int64_t step, float l) {
+LLMRT_INLINE void write_row(const PagedAttention &p, int64_t row, int64_t head, const float *acc,
+                            int64_t step, float l) {
   const int64_t hd = p.kv.head_dim;
   float *out = p.out + row * p.out_stride + head * hd;
   const V inv = vset(1.0f / l);
@@ -275,7 +282,8 @@ static void attention_item(const AttentionCall &c, const AttentionItem &it, void
     for (int64_t i = 0; i < it.rows * a.hdp; i += 16)
       vstore(a.acc + i, vzero());
     const int64_t end = imin(hi, (split + 1) * kSplitKeys);
-    for (int64_t block = imax(split * kSplitKeys, lo / kKeyBlock * kKeyBlock); block < end; block += kKeyBlock) {
+    for (int64_t block = imax(split * kSplitKeys, lo / kKeyBlock * kKeyBlock); block < end;
+         block += kKeyBlock) {
       const int64_t n = imin(kKeyBlock, end - block), panels = iceil(n, 16);
       load_keys(a, kv, dtype, hd, block, n, imin(hi, it.split1 * kSplitKeys));
       if (!in_place)
@@ -316,7 +324,8 @@ static void attention_item(const AttentionCall &c, const AttentionItem &it, void
             vstore_n(out + 2 + d, v, hd - d);
         }
       } else {
-        merge_row(a.total_m + i, a.total_l + i, a.total + at, rows * 16, a.m[i], a.l[i], a.acc + at, rows * 16, a.hdp);
+        merge_row(a.total_m + i, a.total_l + i, a.total + at, rows * 16, a.m[i], a.l[i], a.acc + at,
+                  rows * 16, a.hdp);
       }
     }
   }
@@ -324,8 +333,8 @@ static void attention_item(const AttentionCall &c, const AttentionItem &it, void
     return;
   for (int64_t i = 0; i < it.rows; i++) {
     const int64_t b = i / block_rows, rows = imin(block_rows, it.rows - b * block_rows), f = it.row0 + i;
-    write_row(p, first_row + f / group, heads[f % group], a.total + b * block_rows * a.hdp + (i - b * block_rows) * 16,
-              rows * 16, a.total_l[i]);
+    write_row(p, first_row + f / group, heads[f % group],
+              a.total + b * block_rows * a.hdp + (i - b * block_rows) * 16, rows * 16, a.total_l[i]);
   }
 }
 

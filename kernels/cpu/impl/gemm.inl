@@ -6,13 +6,19 @@ namespace llmrt::cpu::LLMRT_ISA_NS {
 
 #if LLMRT_SIMD_LEVEL >= 2
 constexpr int kMaxRows = 14; // 28 sums + 2 weights + 1 element of x in 32 registers
-constexpr int most_panels(int rows) { return rows <= 2 ? 8 : rows <= 6 ? 4 : 2; }
+constexpr int most_panels(int rows) {
+  return rows <= 2 ? 8 : rows <= 6 ? 4 : 2;
+}
 #elif LLMRT_SIMD_LEVEL == 1
 constexpr int kMaxRows = 6; // 12 sums + 2 weights + 1 element of x in 16 registers
-constexpr int most_panels(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+constexpr int most_panels(int rows) {
+  return rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+}
 #else
 constexpr int kMaxRows = 2;
-constexpr int most_panels(int rows) { return rows == 1 ? 2 : 1; }
+constexpr int most_panels(int rows) {
+  return rows == 1 ? 2 : 1;
+}
 #endif
 
 // Kinds of weight panels. kChunk: elements of x per 64-byte chunk; kStep: elements of K per step.
@@ -53,11 +59,18 @@ typedef PanelBF16Dot PanelBF16Best;
 typedef PanelBF16 PanelBF16Best;
 #endif
 
-LLMRT_INLINE V load_step(PanelF32, const char *w) { return vload((const float *)w); }
-LLMRT_INLINE V load_step(PanelF16, const char *w) { return vload_f16((const uint16_t *)w); }
-LLMRT_INLINE V load_step(RowsBF16, const char *w) { return vload_bf16((const uint16_t *)w); }
+LLMRT_INLINE V load_step(PanelF32, const char *w) {
+  return vload((const float *)w);
+}
+LLMRT_INLINE V load_step(PanelF16, const char *w) {
+  return vload_f16((const uint16_t *)w);
+}
+LLMRT_INLINE V load_step(RowsBF16, const char *w) {
+  return vload_bf16((const uint16_t *)w);
+}
 
-template <class Kind, int R, int P> LLMRT_INLINE void step(Kind, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+template <class Kind, int R, int P>
+LLMRT_INLINE void step(Kind, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
   V wv[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; p++)
@@ -70,7 +83,8 @@ template <class Kind, int R, int P> LLMRT_INLINE void step(Kind, V (&s)[R][P], c
       s[r][p] = vfma(xv, wv[p], s[r][p]);
   }
 }
-template <int R, int P> LLMRT_INLINE void step(PanelBF16, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
+template <int R, int P>
+LLMRT_INLINE void step(PanelBF16, V (&s)[R][P], const char *w, int64_t ps, const float *x) {
   V wv[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; p++)
@@ -123,8 +137,8 @@ constexpr Prefetch kNoPrefetch = {nullptr, 0, 0, 0};
 // tile [P][R][16] (+)= x [ceil(K/chunk)][R][chunk] . panels; w: first step of the first panel, the panels
 // `ps` bytes apart and the steps of one `ks` bytes. K counts elements; an odd one is padded in w and x.
 template <class Kind, int R, int P>
-__attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps, int64_t ks, int64_t K, float *tile,
-                                     bool first, const Prefetch &prefetch) {
+__attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps, int64_t ks, int64_t K,
+                                     float *tile, bool first, const Prefetch &prefetch) {
   typedef typename Kind::X X;
   V s[R][P];
 #pragma GCC unroll 16
@@ -164,8 +178,8 @@ __attribute__((noinline)) void micro(const void *xp, const void *wp, int64_t ps,
       vstore(tile + (p * R + r) * 16, s[r][p]);
 }
 
-typedef void (*Micro)(const void *x, const void *w, int64_t ps, int64_t ks, int64_t K, float *tile, bool first,
-                      const Prefetch &prefetch);
+typedef void (*Micro)(const void *x, const void *w, int64_t ps, int64_t ks, int64_t K, float *tile,
+                      bool first, const Prefetch &prefetch);
 
 // micros<Kind>(rows, panels): the function for exactly that many rows and 1, 2, 4 or 8 panels.
 template <class Kind, int R> LLMRT_INLINE Micro micro_of(int panels) {
@@ -182,23 +196,37 @@ template <class Kind, int R> LLMRT_INLINE Micro micro_of(int panels) {
 }
 template <class Kind> __attribute__((noinline)) Micro micros(int rows, int panels) {
   switch (rows) {
-  case 1: return micro_of<Kind, 1>(panels);
-  case 2: return micro_of<Kind, 2>(panels);
+  case 1:
+    return micro_of<Kind, 1>(panels);
+  case 2:
+    return micro_of<Kind, 2>(panels);
 #if LLMRT_SIMD_LEVEL >= 1
-  case 3: return micro_of<Kind, 3>(panels);
-  case 4: return micro_of<Kind, 4>(panels);
-  case 5: return micro_of<Kind, 5>(panels);
-  case 6: return micro_of<Kind, 6>(panels);
+  case 3:
+    return micro_of<Kind, 3>(panels);
+  case 4:
+    return micro_of<Kind, 4>(panels);
+  case 5:
+    return micro_of<Kind, 5>(panels);
+  case 6:
+    return micro_of<Kind, 6>(panels);
 #endif
 #if LLMRT_SIMD_LEVEL >= 2
-  case 7: return micro_of<Kind, 7>(panels);
-  case 8: return micro_of<Kind, 8>(panels);
-  case 9: return micro_of<Kind, 9>(panels);
-  case 10: return micro_of<Kind, 10>(panels);
-  case 11: return micro_of<Kind, 11>(panels);
-  case 12: return micro_of<Kind, 12>(panels);
-  case 13: return micro_of<Kind, 13>(panels);
-  case 14: return micro_of<Kind, 14>(panels);
+  case 7:
+    return micro_of<Kind, 7>(panels);
+  case 8:
+    return micro_of<Kind, 8>(panels);
+  case 9:
+    return micro_of<Kind, 9>(panels);
+  case 10:
+    return micro_of<Kind, 10>(panels);
+  case 11:
+    return micro_of<Kind, 11>(panels);
+  case 12:
+    return micro_of<Kind, 12>(panels);
+  case 13:
+    return micro_of<Kind, 13>(panels);
+  case 14:
+    return micro_of<Kind, 14>(panels);
 #endif
   }
   __builtin_unreachable();

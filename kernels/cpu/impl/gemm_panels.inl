@@ -21,8 +21,10 @@ LLMRT_INLINE void pack_row_bf16(uint16_t *dst, int64_t chunk_stride, const float
 }
 #endif
 
-static void pack_rows(const PackedRows &d, DType weight, const float *x, int64_t ldx, int64_t row0, int64_t row1) {
-  const bool quantized = is_quantized(weight), bf16 = LLMRT_SIMD_LEVEL >= 3 && (quantized || weight == DType::bf16);
+static void pack_rows(const PackedRows &d, DType weight, const float *x, int64_t ldx, int64_t row0,
+                      int64_t row1) {
+  const bool quantized = is_quantized(weight),
+             bf16 = LLMRT_SIMD_LEVEL >= 3 && (quantized || weight == DType::bf16);
   const int64_t chunk = bf16 ? 32 : 16, chunks = iceil(d.K, chunk);
   for (int64_t r = row0; r < row1; r++) {
     const int64_t b = r / d.block_rows, in_block = imin(d.block_rows, d.rows - b * d.block_rows);
@@ -45,7 +47,8 @@ static void pack_rows(const PackedRows &d, DType weight, const float *x, int64_t
 }
 
 // From a tile [P][rows][16] to y, with bias and addend.
-static void store_tile(const LinearTask &t, const float *tile, int64_t rows, int panels, int64_t row0, int64_t panel0) {
+static void store_tile(const LinearTask &t, const float *tile, int64_t rows, int panels, int64_t row0,
+                       int64_t panel0) {
   for (int p = 0; p < panels; p++) {
     const int64_t n0 = (panel0 + p) * 16, n = imin(16, t.N - n0);
     const V bias = !t.bias ? vzero() : n == 16 ? vload(t.bias + n0) : vload_n(t.bias + n0, n);
@@ -67,12 +70,16 @@ static void store_tile(const LinearTask &t, const float *tile, int64_t rows, int
 // K is cut so that the panels of a block stay in the near caches while all row blocks pass over them.
 constexpr int64_t kMostBlockK = 1024;
 // Bytes of each panel to have under way when one pass streams them from memory.
-constexpr int64_t ahead_bytes(int panels) { return panels >= 4 ? 1536 : 6144 / panels; }
+constexpr int64_t ahead_bytes(int panels) {
+  return panels >= 4 ? 1536 : 6144 / panels;
+}
 
-template <class Kind> static void linear_panels_of(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile) {
+template <class Kind>
+static void linear_panels_of(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile) {
   const PackedRows &x = t.x;
   const int64_t k2 = t.dtype == DType::f32 ? x.K : (x.K + 1) / 2 * 2, steps = iceil(x.K, Kind::kStep);
-  const int64_t panel_bytes = Kind::kQuantized ? steps * Kind::kStepBytes : 16 * k2 * (int64_t)dtype_bytes(t.dtype);
+  const int64_t panel_bytes =
+      Kind::kQuantized ? steps * Kind::kStepBytes : 16 * k2 * (int64_t)dtype_bytes(t.dtype);
   const int64_t chunks = iceil(x.K, Kind::kChunk), blocks = iceil(x.rows, x.block_rows);
   const int64_t k_blocks = blocks == 1 ? 1 : iceil(x.K, kMostBlockK);
   const int64_t block_k = iceil(iceil(x.K, k_blocks), 32) * 32;
@@ -87,8 +94,8 @@ template <class Kind> static void linear_panels_of(const LinearTask &t, int64_t 
       const char *w = group + k / Kind::kStep * Kind::kStepBytes;
       const int64_t kn = imin(block_k, x.K - k);
       const bool last = k + block_k >= x.K;
-      // One block of rows: keep some lines ahead in these panels, then in the next ones. Several: each asks for its
-      // share of what they read next (a harmless address past the end at the very end).
+      // One block of rows: keep some lines ahead in these panels, then in the next ones. Several: each asks
+      // for its share of what they read next (a harmless address past the end at the very end).
       const int64_t ahead = iceil(ahead_bytes(panels), Kind::kStepBytes);
       const char *next = last ? group + panels * panel_bytes : w + kn / Kind::kStep * Kind::kStepBytes;
       const int64_t share = iceil(iceil(kn, Kind::kStep), blocks);
@@ -96,12 +103,12 @@ template <class Kind> static void linear_panels_of(const LinearTask &t, int64_t 
         const int64_t row0 = b * x.block_rows, rows = imin(x.block_rows, x.rows - row0);
         const char *xb = (const char *)x.data + (row0 * chunks + k / Kind::kChunk * rows) * 64;
         float *c = tile + row0 * panels * 16;
-        const Prefetch prefetch =
-            blocks == 1 ? Prefetch{w + ahead * Kind::kStepBytes, steps, imax(1, steps - ahead), (panels - 1) * panel_bytes}
-                        : Prefetch{next + b * share * Kind::kStepBytes, share, 0, 0};
+        const Prefetch prefetch = blocks == 1 ? Prefetch{w + ahead * Kind::kStepBytes, steps,
+                                                         imax(1, steps - ahead), (panels - 1) * panel_bytes}
+                                              : Prefetch{next + b * share * Kind::kStepBytes, share, 0, 0};
         if constexpr (Kind::kQuantized)
-          quant_micros<Kind>((int)rows, panels)(xb, x.sums + row0 * steps + k / 32 * rows, w, panel_bytes, kn, c, k == 0,
-                                                prefetch);
+          quant_micros<Kind>((int)rows, panels)(xb, x.sums + row0 * steps + k / 32 * rows, w, panel_bytes, kn,
+                                                c, k == 0, prefetch);
         else
           micros<Kind>((int)rows, panels)(xb, w, panel_bytes, Kind::kStepBytes, kn, c, k == 0, prefetch);
         if (last)
@@ -114,11 +121,16 @@ template <class Kind> static void linear_panels_of(const LinearTask &t, int64_t 
 
 static void linear_panels(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile) {
   switch (t.dtype) {
-  case DType::f32: return linear_panels_of<PanelF32>(t, panel0, panel1, tile);
-  case DType::bf16: return linear_panels_of<PanelBF16Best>(t, panel0, panel1, tile);
-  case DType::f16: return linear_panels_of<PanelF16>(t, panel0, panel1, tile);
-  case DType::q8_0: return linear_panels_of<QuantQ8_0>(t, panel0, panel1, tile);
-  case DType::q4_1: return linear_panels_of<QuantQ4_1>(t, panel0, panel1, tile);
+  case DType::f32:
+    return linear_panels_of<PanelF32>(t, panel0, panel1, tile);
+  case DType::bf16:
+    return linear_panels_of<PanelBF16Best>(t, panel0, panel1, tile);
+  case DType::f16:
+    return linear_panels_of<PanelF16>(t, panel0, panel1, tile);
+  case DType::q8_0:
+    return linear_panels_of<QuantQ8_0>(t, panel0, panel1, tile);
+  case DType::q4_1:
+    return linear_panels_of<QuantQ4_1>(t, panel0, panel1, tile);
   }
 }
 

@@ -13,7 +13,8 @@ constexpr int most_quant_panels(int rows) {
   return most_panels(rows) > 4 && LLMRT_SIMD_LEVEL >= 2 && rows == 2 ? 4 : most_panels(rows);
 }
 
-// kStep elements of K are a block of kStepBytes; its integers are read in kGroups groups of kUnroll pairs of k.
+// kStep elements of K are a block of kStepBytes; its integers are read in kGroups groups of kUnroll pairs of
+// k.
 struct QuantQ8_0 {
   static constexpr bool kQuantized = true, kOffset = false;
   static constexpr int kStep = 32, kGroups = 16, kUnroll = 1, kGroupBytes = 32;
@@ -30,15 +31,16 @@ struct QuantQ4_1 {
 // Pair number S of a group: elements 2S and 2S + 1 of the 16 rows.
 #if LLMRT_SIMD_LEVEL >= 3
 template <int S> LLMRT_INLINE __m512i quant_pairs(QuantQ4_1, const char *g, __m512i table) {
-  return _mm512_permutexvar_epi16(_mm512_srli_epi16(_mm512_loadu_si512(g), 4 * S), table); // low 4 of 5 bits count
+  return _mm512_permutexvar_epi16(_mm512_srli_epi16(_mm512_loadu_si512(g), 4 * S),
+                                  table); // low 4 of 5 bits count
 }
 template <int S> LLMRT_INLINE __m512i quant_pairs(QuantQ8_0, const char *g, __m512i) {
   const __m512i even = _mm512_castps_si512(vload_i8(g)), odd = _mm512_castps_si512(vload_i8(g + 16));
   return _mm512_or_si512(_mm512_srli_epi32(even, 16), odd); // bf16 holds eight bits: the rest of both is zero
 }
 LLMRT_INLINE __m512i bf16_of_nibbles() { // twice 0..15, as the index has one more bit
-  const __m256i h = _mm256_setr_epi16(0, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100, 0x4110,
-                                      0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170);
+  const __m256i h = _mm256_setr_epi16(0, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100,
+                                      0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170);
   return _mm512_broadcast_i64x4(h);
 }
 template <int S, class Kind, int R, int P>
@@ -61,7 +63,9 @@ LLMRT_INLINE void quant_pair(V (&s)[R][P], const char *g, int64_t ps, const char
 template <int E> LLMRT_INLINE V quant_value(QuantQ4_1, const char *g) {
   return vload_nibbles<E / 2 * 4 + E % 2 * 16>(g);
 }
-template <int E> LLMRT_INLINE V quant_value(QuantQ8_0, const char *g) { return vload_i8(g + E * 16); }
+template <int E> LLMRT_INLINE V quant_value(QuantQ8_0, const char *g) {
+  return vload_i8(g + E * 16);
+}
 template <int E, class Kind, int R, int P>
 LLMRT_INLINE void quant_element(V (&s)[R][P], const char *g, int64_t ps, const char *x) {
   V wv[P];
@@ -81,13 +85,15 @@ LLMRT_INLINE void quant_pair(V (&s)[R][P], const char *g, int64_t ps, const char
   quant_element<2 * S, Kind>(s, g, ps, x);
   quant_element<2 * S + 1, Kind>(s, g, ps, x);
 }
-LLMRT_INLINE int bf16_of_nibbles() { return 0; }
+LLMRT_INLINE int bf16_of_nibbles() {
+  return 0;
+}
 #endif
 
 // tile [P][R][16] (+)= x . panels over K / 32 blocks; sums [K/32][R].
 template <class Kind, int R, int P>
-__attribute__((noinline)) void quant_micro(const void *xp, const float *sums, const void *wp, int64_t ps, int64_t K,
-                                           float *tile, bool first, const Prefetch &prefetch) {
+__attribute__((noinline)) void quant_micro(const void *xp, const float *sums, const void *wp, int64_t ps,
+                                           int64_t K, float *tile, bool first, const Prefetch &prefetch) {
   const char *x = (const char *)xp, *w = (const char *)wp, *wanted = prefetch.at;
   int64_t wanted_steps = prefetch.steps, before_jump = prefetch.before_jump;
   const auto table = bf16_of_nibbles();
@@ -140,8 +146,8 @@ __attribute__((noinline)) void quant_micro(const void *xp, const float *sums, co
   }
 }
 
-typedef void (*QuantMicro)(const void *x, const float *sums, const void *w, int64_t ps, int64_t K, float *tile,
-                           bool first, const Prefetch &prefetch);
+typedef void (*QuantMicro)(const void *x, const float *sums, const void *w, int64_t ps, int64_t K,
+                           float *tile, bool first, const Prefetch &prefetch);
 
 template <class Kind, int R> LLMRT_INLINE QuantMicro quant_micro_of(int panels) {
   if constexpr (most_quant_panels(R) >= 8)
@@ -157,21 +163,33 @@ template <class Kind, int R> LLMRT_INLINE QuantMicro quant_micro_of(int panels) 
 }
 template <class Kind> __attribute__((noinline)) QuantMicro quant_micros(int rows, int panels) {
   switch (rows) {
-  case 1: return quant_micro_of<Kind, 1>(panels);
-  case 2: return quant_micro_of<Kind, 2>(panels);
+  case 1:
+    return quant_micro_of<Kind, 1>(panels);
+  case 2:
+    return quant_micro_of<Kind, 2>(panels);
 #if LLMRT_SIMD_LEVEL >= 1
-  case 3: return quant_micro_of<Kind, 3>(panels);
-  case 4: return quant_micro_of<Kind, 4>(panels);
-  case 5: return quant_micro_of<Kind, 5>(panels);
-  case 6: return quant_micro_of<Kind, 6>(panels);
+  case 3:
+    return quant_micro_of<Kind, 3>(panels);
+  case 4:
+    return quant_micro_of<Kind, 4>(panels);
+  case 5:
+    return quant_micro_of<Kind, 5>(panels);
+  case 6:
+    return quant_micro_of<Kind, 6>(panels);
 #endif
 #if LLMRT_SIMD_LEVEL >= 2
-  case 7: return quant_micro_of<Kind, 7>(panels);
-  case 8: return quant_micro_of<Kind, 8>(panels);
-  case 9: return quant_micro_of<Kind, 9>(panels);
-  case 10: return quant_micro_of<Kind, 10>(panels);
-  case 11: return quant_micro_of<Kind, 11>(panels);
-  case 12: return quant_micro_of<Kind, 12>(panels);
+  case 7:
+    return quant_micro_of<Kind, 7>(panels);
+  case 8:
+    return quant_micro_of<Kind, 8>(panels);
+  case 9:
+    return quant_micro_of<Kind, 9>(panels);
+  case 10:
+    return quant_micro_of<Kind, 10>(panels);
+  case 11:
+    return quant_micro_of<Kind, 11>(panels);
+  case 12:
+    return quant_micro_of<Kind, 12>(panels);
 #endif
   }
   __builtin_unreachable();

@@ -19,7 +19,8 @@ LLMRT_INLINE float inverse_rms(const float *x, float eps, int64_t H) {
   return 1.0f / __builtin_sqrtf(sum / (float)H + eps);
 }
 
-LLMRT_INLINE void scale_by_weight(float *out, const float *x, const float *w, float inv, float offset, int64_t H) {
+LLMRT_INLINE void scale_by_weight(float *out, const float *x, const float *w, float inv, float offset,
+                                  int64_t H) {
   const V iv = vset(inv), off = vset(offset);
   int64_t i = 0;
   for (; i + 16 <= H; i += 16)
@@ -28,7 +29,8 @@ LLMRT_INLINE void scale_by_weight(float *out, const float *x, const float *w, fl
     vstore_n(out + i, vmul(vmul(vload_n(x + i, H - i), iv), vadd(vload_n(w + i, H - i), off)), H - i);
 }
 
-static void rms_norm_row(float *out, const float *in, const float *weight, float eps, float offset, int64_t H) {
+static void rms_norm_row(float *out, const float *in, const float *weight, float eps, float offset,
+                         int64_t H) {
   scale_by_weight(out, in, weight, inverse_rms(in, eps, H), offset, H);
 }
 
@@ -40,8 +42,8 @@ static void add_row(float *out, const float *a, const float *b, int64_t n) {
     vstore_n(out + i, vadd(vload_n(a + i, n - i), vload_n(b + i, n - i)), n - i);
 }
 
-static void add_rms_norm_row(float *out, float *residual, const float *in, const float *weight, float eps, float offset,
-                             int64_t H) {
+static void add_rms_norm_row(float *out, float *residual, const float *in, const float *weight, float eps,
+                             float offset, int64_t H) {
   add_row(residual, residual, in, H);
   rms_norm_row(out, residual, weight, eps, offset, H);
 }
@@ -95,7 +97,9 @@ static void rope_rows(const Rope &p, int64_t t0, int64_t t1) {
   }
 }
 
-LLMRT_INLINE V silu(V x) { return vdiv(x, vadd(vset(1.0f), vexp(vsub(vzero(), x)))); }
+LLMRT_INLINE V silu(V x) {
+  return vdiv(x, vadd(vset(1.0f), vexp(vsub(vzero(), x))));
+}
 LLMRT_INLINE V gelu_tanh(V x) {
   const V u = vmul(vset(0.7978845608f), vfma(vmul(vmul(x, x), x), vset(0.044715f), x));
   return vmul(vmul(vset(0.5f), x), vadd(vset(1.0f), vtanh(u)));
@@ -118,9 +122,12 @@ template <V (*F)(V)> LLMRT_INLINE void gate_with(float *out, const float *gate, 
 
 static void gated_act_row(Act act, float *out, const float *gate, const float *up, int64_t n) {
   switch (act) {
-  case Act::silu: return gate_with<silu>(out, gate, up, n);
-  case Act::gelu_tanh: return gate_with<gelu_tanh>(out, gate, up, n);
-  case Act::gelu: return gate_with<gelu>(out, gate, up, n);
+  case Act::silu:
+    return gate_with<silu>(out, gate, up, n);
+  case Act::gelu_tanh:
+    return gate_with<gelu_tanh>(out, gate, up, n);
+  case Act::gelu:
+    return gate_with<gelu>(out, gate, up, n);
   }
 }
 

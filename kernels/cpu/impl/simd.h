@@ -15,9 +15,9 @@
 //   vsum(v) vmaxlane(v)
 //   vload_bf16 vload_f16 (16 halves), vstore_bf16 vstore_f16
 //   vload_even_bf16 vload_odd_bf16  the first or second elements of 16 pairs
-//   vload_i8(p)                 16 signed bytes; vload_nibbles<shift>(p): (lane >> shift) & 15 of 16 32-bit lanes
-//   vprefetch<near>(p)          into the first-level cache, or only the second
-//   transpose16(dst, src[16])   dst[c*16 + r] = lane c of src[r]
+//   vload_i8(p)                 16 signed bytes; vload_nibbles<shift>(p): (lane >> shift) & 15 of 16 32-bit
+//   lanes vprefetch<near>(p)          into the first-level cache, or only the second transpose16(dst,
+//   src[16])   dst[c*16 + r] = lane c of src[r]
 #pragma once
 
 #include <stddef.h>
@@ -36,9 +36,15 @@
 
 namespace llmrt::cpu::LLMRT_ISA_NS {
 
-LLMRT_INLINE int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
-LLMRT_INLINE int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }
-LLMRT_INLINE int64_t iceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+LLMRT_INLINE int64_t imin(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+LLMRT_INLINE int64_t imax(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+LLMRT_INLINE int64_t iceil(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 // e^x, relative error < 1.2e-7: x = n ln2 + r, |r| <= ln2/2; e^r by a polynomial of degree 6 (least maximal
 // relative error 3e-9), the rest is rounding. Below ln(2^-126) the result is 0, above ln(FLT_MAX) inf.

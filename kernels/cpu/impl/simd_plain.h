@@ -12,20 +12,26 @@ struct V {
   F4 q[4];
 };
 
-#define LLMRT_Q(expr)                                                                                                  \
-  V r;                                                                                                                 \
-  for (int i = 0; i < 4; i++)                                                                                          \
-    r.q[i] = expr;                                                                                                     \
+#define LLMRT_Q(expr)                                                                                        \
+  V r;                                                                                                       \
+  for (int i = 0; i < 4; i++)                                                                                \
+    r.q[i] = expr;                                                                                           \
   return r
 
-LLMRT_INLINE V vset(float x) { LLMRT_Q((F4{x, x, x, x})); }
-LLMRT_INLINE V vzero() { return vset(0.0f); }
+LLMRT_INLINE V vset(float x) {
+  LLMRT_Q((F4{x, x, x, x}));
+}
+LLMRT_INLINE V vzero() {
+  return vset(0.0f);
+}
 LLMRT_INLINE V vload(const float *p) {
   V r;
   memcpy(&r, p, sizeof r);
   return r;
 }
-LLMRT_INLINE void vstore(float *p, V v) { memcpy(p, &v, sizeof v); }
+LLMRT_INLINE void vstore(float *p, V v) {
+  memcpy(p, &v, sizeof v);
+}
 LLMRT_INLINE V vload_n(const float *p, int64_t n) {
   float t[16] = {};
   for (int64_t i = 0; i < n; i++)
@@ -38,21 +44,40 @@ LLMRT_INLINE void vstore_n(float *p, V v, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     p[i] = t[i];
 }
-LLMRT_INLINE V vadd(V x, V y) { LLMRT_Q(x.q[i] + y.q[i]); }
-LLMRT_INLINE V vsub(V x, V y) { LLMRT_Q(x.q[i] - y.q[i]); }
-LLMRT_INLINE V vmul(V x, V y) { LLMRT_Q(x.q[i] * y.q[i]); }
-LLMRT_INLINE V vdiv(V x, V y) { LLMRT_Q(x.q[i] / y.q[i]); }
-LLMRT_INLINE F4 choose(I4 m, F4 x, F4 y) { return (F4)((m & (I4)x) | (~m & (I4)y)); }
-LLMRT_INLINE V vmax(V x, V y) { LLMRT_Q(choose(x.q[i] > y.q[i], x.q[i], y.q[i])); }
-LLMRT_INLINE V vmin(V x, V y) { LLMRT_Q(choose(x.q[i] < y.q[i], x.q[i], y.q[i])); }
-LLMRT_INLINE V vfma(V x, V y, V z) { LLMRT_Q(x.q[i] * y.q[i] + z.q[i]); }
-LLMRT_INLINE V vfnma(V x, V y, V z) { LLMRT_Q(z.q[i] - x.q[i] * y.q[i]); }
+LLMRT_INLINE V vadd(V x, V y) {
+  LLMRT_Q(x.q[i] + y.q[i]);
+}
+LLMRT_INLINE V vsub(V x, V y) {
+  LLMRT_Q(x.q[i] - y.q[i]);
+}
+LLMRT_INLINE V vmul(V x, V y) {
+  LLMRT_Q(x.q[i] * y.q[i]);
+}
+LLMRT_INLINE V vdiv(V x, V y) {
+  LLMRT_Q(x.q[i] / y.q[i]);
+}
+LLMRT_INLINE F4 choose(I4 m, F4 x, F4 y) {
+  return (F4)((m & (I4)x) | (~m & (I4)y));
+}
+LLMRT_INLINE V vmax(V x, V y) {
+  LLMRT_Q(choose(x.q[i] > y.q[i], x.q[i], y.q[i]));
+}
+LLMRT_INLINE V vmin(V x, V y) {
+  LLMRT_Q(choose(x.q[i] < y.q[i], x.q[i], y.q[i]));
+}
+LLMRT_INLINE V vfma(V x, V y, V z) {
+  LLMRT_Q(x.q[i] * y.q[i] + z.q[i]);
+}
+LLMRT_INLINE V vfnma(V x, V y, V z) {
+  LLMRT_Q(z.q[i] - x.q[i] * y.q[i]);
+}
 // Adding and taking away 1.5 * 2^23 rounds to nearest even for |x| < 2^22: enough for exponents.
 LLMRT_INLINE V vround(V x) {
   const F4 magic = {12582912.0f, 12582912.0f, 12582912.0f, 12582912.0f};
   LLMRT_Q((x.q[i] + magic) - magic);
 }
-LLMRT_INLINE V vscale2(V x, V n) { // |n| <= 252, in two steps, as 2^n itself may not be a float; NaN n gives NaN
+LLMRT_INLINE V vscale2(V x,
+                       V n) { // |n| <= 252, in two steps, as 2^n itself may not be a float; NaN n gives NaN
   V r;
   for (int i = 0; i < 4; i++) {
     const I4 e = __builtin_convertvector(choose(n.q[i] == n.q[i], n.q[i], F4{}), I4), h = e >> 1, l = e - h;
@@ -69,7 +94,9 @@ LLMRT_INLINE V vkeep(V v, int64_t lo, int64_t hi, V fill) {
   }
   return r;
 }
-LLMRT_INLINE V vselect_lt(V a, V b, V x, V y) { LLMRT_Q(choose(a.q[i] < b.q[i], x.q[i], y.q[i])); }
+LLMRT_INLINE V vselect_lt(V a, V b, V x, V y) {
+  LLMRT_Q(choose(a.q[i] < b.q[i], x.q[i], y.q[i]));
+}
 LLMRT_INLINE float vsum(V v) {
   const F4 b = (v.q[0] + v.q[2]) + (v.q[1] + v.q[3]);
   return (b[0] + b[2]) + (b[1] + b[3]);

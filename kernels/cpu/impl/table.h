@@ -20,8 +20,12 @@ struct PackedRows {
 };
 
 // Bytes of a block of 16 rows by 32 columns of a packed quantised weight, and where its integers start.
-constexpr int64_t quant_block_bytes(DType t) { return t == DType::q8_0 ? 544 : 320; }
-constexpr int64_t quant_data_at(DType t) { return t == DType::q8_0 ? 32 : 64; }
+constexpr int64_t quant_block_bytes(DType t) {
+  return t == DType::q8_0 ? 544 : 320;
+}
+constexpr int64_t quant_data_at(DType t) {
+  return t == DType::q8_0 ? 32 : 64;
+}
 
 struct LinearTask {
   PackedRows x;
@@ -41,7 +45,8 @@ struct AttentionItem {
   int32_t seq, kv_head;
   int64_t row0, rows;
   int64_t split0, split1;
-  float *partial; // null: write the final rows; else [split1-split0][rows][partial_stride]: m, l, acc[head_dim]
+  float
+      *partial; // null: write the final rows; else [split1-split0][rows][partial_stride]: m, l, acc[head_dim]
 };
 
 // What the items of one call share.
@@ -51,14 +56,17 @@ struct AttentionCall {
   const int32_t *group_start; // [kv_heads + 1] into group_heads
 };
 
-inline constexpr int64_t kKeyBlock = 64;         // keys per online-softmax step
-inline constexpr int64_t kSplitKeys = 256;       // keys per independently summed part, a multiple of kKeyBlock
+inline constexpr int64_t kKeyBlock = 64;   // keys per online-softmax step
+inline constexpr int64_t kSplitKeys = 256; // keys per independently summed part, a multiple of kKeyBlock
 inline constexpr int64_t kMaxAttentionRows = 112; // query rows of an item
-constexpr int64_t partial_stride(int64_t head_dim) { return 2 + head_dim; }
+constexpr int64_t partial_stride(int64_t head_dim) {
+  return 2 + head_dim;
+}
 
 struct KernelTable {
   int block_rows, quant_block_rows; // most rows of a PackedRows block, for quantised weights
-  void (*pack_rows)(const PackedRows &dst, DType weight, const float *x, int64_t ldx, int64_t row0, int64_t row1);
+  void (*pack_rows)(const PackedRows &dst, DType weight, const float *x, int64_t ldx, int64_t row0,
+                    int64_t row1);
   void (*linear_panels)(const LinearTask &t, int64_t panel0, int64_t panel1, float *tile);
   size_t (*attention_item_scratch)(int64_t head_dim);
   void (*attention_item)(const AttentionCall &c, const AttentionItem &item, void *scratch);
@@ -78,9 +86,9 @@ struct KernelTable {
 // The table of the instruction set in use.
 const KernelTable &kernels();
 
-#define LLMRT_DECLARE_TABLE(ns)                                                                                        \
-  namespace ns {                                                                                                       \
-  extern const KernelTable table;                                                                                      \
+#define LLMRT_DECLARE_TABLE(ns)                                                                              \
+  namespace ns {                                                                                             \
+  extern const KernelTable table;                                                                            \
   }
 LLMRT_DECLARE_TABLE(plain)
 LLMRT_DECLARE_TABLE(avx2)

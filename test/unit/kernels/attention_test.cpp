@@ -23,7 +23,8 @@ struct Config {
   bool sinks = false;
 };
 
-// One sequence's tokens: q, k, v rows as one fused row [q | k | v], and a paged pool holding several sequences.
+// One sequence's tokens: q, k, v rows as one fused row [q | k | v], and a paged pool holding several
+// sequences.
 struct Sequence {
   Sequence(const Config &c, int64_t tokens, uint32_t seed)
       : tokens(tokens), width((static_cast<int64_t>(c.kv_head_of_q.size()) + 2 * c.kv_heads) * c.head_dim),
@@ -36,7 +37,8 @@ struct Sequence {
 
 struct Pool {
   Pool(const Config &c, int64_t pages) : pages(pages) {
-    const int64_t page = 2 * c.kv_heads * c.page_size * c.head_dim * static_cast<int64_t>(dtype_bytes(c.dtype));
+    const int64_t page =
+        2 * c.kv_heads * c.page_size * c.head_dim * static_cast<int64_t>(dtype_bytes(c.dtype));
     stride = page + 32;
     bytes = std::make_unique<Guarded<uint8_t>>(static_cast<size_t>(pages * stride - 32));
     bytes->poison(); // stale memory may hold NaN
@@ -63,7 +65,8 @@ using Step = std::vector<std::pair<int, int64_t>>;
 std::vector<std::vector<float>> run(const Config &c, const std::vector<Sequence *> &seqs,
                                     const std::vector<Step> &steps, int threads) {
   Team team(threads);
-  const int64_t q_heads = static_cast<int64_t>(c.kv_head_of_q.size()), hd = c.head_dim, q_width = q_heads * hd;
+  const int64_t q_heads = static_cast<int64_t>(c.kv_head_of_q.size()), hd = c.head_dim,
+                q_width = q_heads * hd;
   int64_t max_pages = 1;
   for (const Sequence *s : seqs)
     max_pages = std::max(max_pages, (s->tokens + c.page_size - 1) / c.page_size);
@@ -84,13 +87,15 @@ std::vector<std::vector<float>> run(const Config &c, const std::vector<Sequence 
     for (auto &[s, n] : step)
       T += n;
     const int64_t width = seqs[0]->width, out_stride = q_width + 3;
-    Guarded<float> x(static_cast<size_t>(T * width)), out(static_cast<size_t>((T - 1) * out_stride + q_width));
+    Guarded<float> x(static_cast<size_t>(T * width)),
+        out(static_cast<size_t>((T - 1) * out_stride + q_width));
     out.poison();
     std::vector<int32_t> starts = {0}, contexts, table;
     std::vector<int64_t> slots;
     for (auto &[s, n] : step) {
       const int32_t *pages = order.data() + s * max_pages;
-      std::memcpy(x.data() + starts.back() * width, seqs[static_cast<size_t>(s)]->rows.data() + done[static_cast<size_t>(s)] * width,
+      std::memcpy(x.data() + starts.back() * width,
+                  seqs[static_cast<size_t>(s)]->rows.data() + done[static_cast<size_t>(s)] * width,
                   static_cast<size_t>(n * width) * 4);
       for (int64_t i = 0; i < n; i++) {
         const int64_t pos = done[static_cast<size_t>(s)] + i;
@@ -103,20 +108,32 @@ std::vector<std::vector<float>> run(const Config &c, const std::vector<Sequence 
       for (int64_t i = 0; i < max_pages; i++)
         table.push_back(i < used ? pages[i] : -1);
     }
-    kv_append(team, pool.view, x.data() + q_width, width, x.data() + q_width + c.kv_heads * hd, width, slots.data(), T);
-    paged_attention(team, {.q = x.data(), .q_stride = width, .out = out.data(), .out_stride = out_stride,
-                           .kv = pool.view, .q_heads = static_cast<int>(q_heads), .kv_head_of_q = c.kv_head_of_q.data(),
-                           .num_seqs = static_cast<int>(step.size()), .seq_starts = starts.data(),
-                           .context_lens = contexts.data(), .page_table = table.data(), .page_table_stride = max_pages,
-                           .scale = 1.0f / std::sqrt(static_cast<float>(hd)), .window = c.window,
-                           .softcap = c.softcap, .sinks = c.sinks ? sinks.data() : nullptr});
+    kv_append(team, pool.view, x.data() + q_width, width, x.data() + q_width + c.kv_heads * hd, width,
+              slots.data(), T);
+    paged_attention(team, {.q = x.data(),
+                           .q_stride = width,
+                           .out = out.data(),
+                           .out_stride = out_stride,
+                           .kv = pool.view,
+                           .q_heads = static_cast<int>(q_heads),
+                           .kv_head_of_q = c.kv_head_of_q.data(),
+                           .num_seqs = static_cast<int>(step.size()),
+                           .seq_starts = starts.data(),
+                           .context_lens = contexts.data(),
+                           .page_table = table.data(),
+                           .page_table_stride = max_pages,
+                           .scale = 1.0f / std::sqrt(static_cast<float>(hd)),
+                           .window = c.window,
+                           .softcap = c.softcap,
+                           .sinks = c.sinks ? sinks.data() : nullptr});
     int64_t max_context = *std::max_element(contexts.begin(), contexts.end());
     EXPECT_LE(team.scratch_bytes(),
               attention_scratch_bytes(threads, static_cast<int>(q_heads), c.kv_heads, c.head_dim, 4096,
                                       std::max<int64_t>(max_context, 4096)));
     for (size_t i = 0; i < step.size(); i++)
       for (int64_t r = 0; r < step[i].second; r++)
-        std::memcpy(outs[static_cast<size_t>(step[i].first)].data() + (contexts[i] - step[i].second + r) * q_width,
+        std::memcpy(outs[static_cast<size_t>(step[i].first)].data() +
+                        (contexts[i] - step[i].second + r) * q_width,
                     out.data() + (starts[i] + r) * out_stride, static_cast<size_t>(q_width) * 4);
   }
   return outs;
@@ -126,7 +143,7 @@ void expect_matches_double(const Config &c, const Sequence &s, const std::vector
   const int64_t q_heads = static_cast<int64_t>(c.kv_head_of_q.size()), hd = c.head_dim;
   const double scale = 1.0f / std::sqrt(static_cast<float>(hd));
   const std::vector<float> sinks = sink_values(c);
-  for (int64_t t = 0; t < s.tokens; t += s.tokens > 200 ? 37 : 1)
+  for (int64_t t = 0; t<s.tokens; t += s.tokens> 200 ? 37 : 1)
     for (int64_t h = 0; h < q_heads; h++) {
       const float *q = s.rows.data() + t * s.width + h * hd;
       const int64_t kv = c.kv_head_of_q[static_cast<size_t>(h)];
@@ -155,12 +172,15 @@ void expect_matches_double(const Config &c, const Sequence &s, const std::vector
           acc[static_cast<size_t>(d)] += e * rounded(c.dtype, v[d]);
       }
       for (int64_t d = 0; d < hd; d++)
-        ASSERT_NEAR(got[static_cast<size_t>((t * q_heads + h) * hd + d)], acc[static_cast<size_t>(d)] / sum, 3e-6 * (1 + size))
+        ASSERT_NEAR(got[static_cast<size_t>((t * q_heads + h) * hd + d)], acc[static_cast<size_t>(d)] / sum,
+                    3e-6 * (1 + size))
             << "token " << t << " head " << h << " dim " << d;
     }
 }
 
-std::vector<Step> whole(int64_t n) { return {{{0, n}}}; }
+std::vector<Step> whole(int64_t n) {
+  return {{{0, n}}};
+}
 
 class AttentionTest : public EachIsa {};
 
@@ -186,8 +206,8 @@ TEST_P(AttentionTest, MatchesDouble) {
       const auto out = run(c, {&s}, whole(n), 1 + static_cast<int>(n % 3));
       expect_matches_double(c, s, out[0]);
       if (HasFatalFailure()) {
-        ADD_FAILURE() << "head_dim " << c.head_dim << " window " << c.window << " page " << c.page_size << " tokens "
-                      << n;
+        ADD_FAILURE() << "head_dim " << c.head_dim << " window " << c.window << " page " << c.page_size
+                      << " tokens " << n;
         return;
       }
     }
@@ -250,14 +270,17 @@ TEST_P(AttentionTest, AppendSkipsNegativeSlotsAndTouchesNothingElse) {
         for (int off = 0; off < 4; off++)
           for (int d = 0; d < 5; d++) {
             uint16_t bits;
-            std::memcpy(&bits, pool.bytes->data() + page * pool.stride + (((which * 2 + h) * 4 + off) * 5 + d) * 2, 2);
+            std::memcpy(&bits,
+                        pool.bytes->data() + page * pool.stride + (((which * 2 + h) * 4 + off) * 5 + d) * 2,
+                        2);
             const auto *at = std::find(slots, slots + 4, page * 4 + off);
             if (at == slots + 4) {
               ASSERT_EQ(bits, 0xffff);
               continue;
             }
             const size_t t = static_cast<size_t>(at - slots);
-            const float want = which == 0 ? k[t * 11 + static_cast<size_t>(h * 5 + d)] : v[t * 13 + static_cast<size_t>(h * 5 + d)];
+            const float want = which == 0 ? k[t * 11 + static_cast<size_t>(h * 5 + d)]
+                                          : v[t * 13 + static_cast<size_t>(h * 5 + d)];
             ASSERT_EQ(bits, f32_to_bf16(want));
             written++;
           }

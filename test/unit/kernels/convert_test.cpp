@@ -1,5 +1,5 @@
-// Conversions: every 16-bit pattern to f32 against the definition of the format; back by rounding to nearest even,
-// checked at every tie, its neighbours, the ends of the range, and NaN.
+// Conversions: every 16-bit pattern to f32 against the definition of the format; back by rounding to nearest
+// even, checked at every tie, its neighbours, the ends of the range, and NaN.
 #include "kernels/cpu/convert.h"
 
 #include <bit>
@@ -14,10 +14,14 @@ namespace {
 
 double f16_value(uint16_t h) {
   const int e = h >> 10 & 31, m = h & 1023;
-  const double v = e == 0 ? std::ldexp(m, -24) : e == 31 ? (m ? NAN : INFINITY) : std::ldexp(1024 + m, e - 25);
+  const double v = e == 0    ? std::ldexp(m, -24)
+                   : e == 31 ? (m ? NAN : INFINITY)
+                             : std::ldexp(1024 + m, e - 25);
   return h & 0x8000 ? -v : v;
 }
-double bf16_value(uint16_t h) { return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(h) << 16)); }
+double bf16_value(uint16_t h) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(h) << 16));
+}
 
 class ConvertTest : public EachIsa {};
 

@@ -17,7 +17,8 @@ struct Case {
   GgmlType src;
   DType dtype;
 };
-constexpr Case kCases[] = {{GgmlType::Q8_0, DType::q8_0}, {GgmlType::Q4_1, DType::q4_1}, {GgmlType::Q4_0, DType::q4_1}};
+constexpr Case kCases[] = {
+    {GgmlType::Q8_0, DType::q8_0}, {GgmlType::Q4_1, DType::q4_1}, {GgmlType::Q4_0, DType::q4_1}};
 
 struct QuantWeight {
   QuantWeight(Case c, int64_t N, int64_t K, uint32_t seed)
@@ -42,8 +43,8 @@ struct QuantWeight {
     pack(0, cut);
   }
   void pack(int64_t n0, int64_t rows) {
-    pack_quantized_rows(packed.data(), c.dtype, N, K, n0, rows, raw.data() + static_cast<size_t>(n0) * row_bytes, c.src,
-                        row_bytes);
+    pack_quantized_rows(packed.data(), c.dtype, N, K, n0, rows,
+                        raw.data() + static_cast<size_t>(n0) * row_bytes, c.src, row_bytes);
   }
   Case c;
   int64_t N, K;
@@ -64,8 +65,10 @@ TEST_P(LinearQuantTest, PackingKeepsTheValues) {
       Guarded<float> row(96);
       for (int64_t n = 0; n < N; n++) {
         unpack_weight_row(row.data(), w.packed.data(), c.dtype, N, 96, n);
-        for (int64_t k = 0; k < 96; k++) // Q4_0 as scale * q + offset may round once more than scale * (q - 8)
-          ASSERT_NEAR(row[static_cast<size_t>(k)], w.values[static_cast<size_t>(n * 96 + k)], c.src == GgmlType::Q4_0 ? 2e-8 : 0);
+        for (int64_t k = 0; k < 96;
+             k++) // Q4_0 as scale * q + offset may round once more than scale * (q - 8)
+          ASSERT_NEAR(row[static_cast<size_t>(k)], w.values[static_cast<size_t>(n * 96 + k)],
+                      c.src == GgmlType::Q4_0 ? 2e-8 : 0);
       }
     }
 }
@@ -75,7 +78,8 @@ TEST_P(LinearQuantTest, ColumnsOfASlice) {
     QuantWeight w(c, 20, 128, 4);
     Guarded<uint8_t> packed(packed_weight_bytes(c.dtype, 20, 64));
     pack_weight_padding(packed.data(), c.dtype, 20, 64);
-    pack_quantized_rows(packed.data(), c.dtype, 20, 64, 0, 20, w.raw.data() + ggml_row_bytes(c.src, 32), c.src, w.row_bytes);
+    pack_quantized_rows(packed.data(), c.dtype, 20, 64, 0, 20, w.raw.data() + ggml_row_bytes(c.src, 32),
+                        c.src, w.row_bytes);
     Guarded<float> row(64);
     for (int64_t n = 0; n < 20; n++) {
       unpack_weight_row(row.data(), packed.data(), c.dtype, 20, 64, n);
@@ -103,8 +107,16 @@ TEST_P(LinearQuantTest, MatchesDouble) {
         randomize(x, static_cast<uint32_t>(M + 1));
         randomize(bias, 3);
         y.fill(777.0f);
-        linear(team, {.x = x.data(), .ldx = ldx, .w = w.packed.data(), .dtype = c.dtype, .y = y.data(), .ldy = ldy,
-                      .M = M, .N = s.N, .K = s.K, .bias = bias.data()});
+        linear(team, {.x = x.data(),
+                      .ldx = ldx,
+                      .w = w.packed.data(),
+                      .dtype = c.dtype,
+                      .y = y.data(),
+                      .ldy = ldy,
+                      .M = M,
+                      .N = s.N,
+                      .K = s.K,
+                      .bias = bias.data()});
         for (int64_t m = 0; m < M; m++) {
           std::vector<double> xs;
           for (int64_t k = 0; k < s.K; k++) {
@@ -116,14 +128,17 @@ TEST_P(LinearQuantTest, MatchesDouble) {
             for (int64_t b = 0; b < s.K; b += 32) { // scale * q and the offset are summed apart: bound both
               double top = 0;
               for (int64_t k = b; k < b + 32; k++)
-                top = std::max(top, std::fabs(static_cast<double>(w.values[static_cast<size_t>(n * s.K + k)])));
+                top =
+                    std::max(top, std::fabs(static_cast<double>(w.values[static_cast<size_t>(n * s.K + k)])));
               for (int64_t k = b; k < b + 32; k++) {
                 sum += xs[static_cast<size_t>(k)] * w.values[static_cast<size_t>(n * s.K + k)];
                 size += std::fabs(xs[static_cast<size_t>(k)]) * 4 * top;
               }
             }
-            ASSERT_NEAR(y[static_cast<size_t>(m * ldy + n)], sum, size * static_cast<double>(34 + s.K / 16) * 0x1p-24)
-                << ggml_type_name(c.src) << " M " << M << " N " << s.N << " K " << s.K << " at " << m << "," << n;
+            ASSERT_NEAR(y[static_cast<size_t>(m * ldy + n)], sum,
+                        size * static_cast<double>(34 + s.K / 16) * 0x1p-24)
+                << ggml_type_name(c.src) << " M " << M << " N " << s.N << " K " << s.K << " at " << m << ","
+                << n;
           }
           for (int64_t n = s.N; m + 1 < M && n < ldy; n++)
             ASSERT_EQ(y[static_cast<size_t>(m * ldy + n)], 777.0f);
@@ -144,8 +159,15 @@ TEST_P(LinearQuantTest, RowsDoNotDependOnTheBatch) {
           y(static_cast<size_t>(kRows * s.N));
       randomize(x, 12);
       auto run = [&](Team &team, int64_t m0, int64_t M, float *out) {
-        linear(team, {.x = x.data() + m0 * s.K, .ldx = s.K, .w = w.packed.data(), .dtype = c.dtype, .y = out,
-                      .ldy = s.N, .M = M, .N = s.N, .K = s.K});
+        linear(team, {.x = x.data() + m0 * s.K,
+                      .ldx = s.K,
+                      .w = w.packed.data(),
+                      .dtype = c.dtype,
+                      .y = out,
+                      .ldy = s.N,
+                      .M = M,
+                      .N = s.N,
+                      .K = s.K});
       };
       Team one(1), two(2), three(3);
       run(two, 0, kRows, all.data());
@@ -166,8 +188,16 @@ TEST_P(LinearQuantTest, EmbeddingReadsPackedRows) {
   const int32_t ids[] = {3, 50, 29};
   Guarded<float> out(3 * 64);
   Team team(1);
-  embedding(team, {.out = out.data(), .out_stride = 64, .ids = ids, .T = 3, .H = 64, .table = w.packed.data(),
-                   .dtype = DType::q8_0, .packed = true, .begin = 0, .end = 30});
+  embedding(team, {.out = out.data(),
+                   .out_stride = 64,
+                   .ids = ids,
+                   .T = 3,
+                   .H = 64,
+                   .table = w.packed.data(),
+                   .dtype = DType::q8_0,
+                   .packed = true,
+                   .begin = 0,
+                   .end = 30});
   EXPECT_TRUE(same_bits(out.data(), w.values.data() + 3 * 64, 64));
   EXPECT_EQ(out[64], 0.0f);
   EXPECT_TRUE(same_bits(out.data() + 128, w.values.data() + 29 * 64, 64));

@@ -15,7 +15,8 @@ namespace {
 
 struct Weight {
   Weight(DType dtype, int64_t N, int64_t K, uint32_t seed)
-      : dtype(dtype), N(N), K(K), source(static_cast<size_t>(N * K)), packed(packed_weight_bytes(dtype, N, K)) {
+      : dtype(dtype), N(N), K(K), source(static_cast<size_t>(N * K)),
+        packed(packed_weight_bytes(dtype, N, K)) {
     randomize(source, seed, 0.5f);
     for (size_t i = 0; i < source.size(); i++)
       values.push_back(dtype == DType::f32    ? source[i]
@@ -107,8 +108,16 @@ TEST_P(LinearTest, MatchesDouble) {
               const float v = x[static_cast<size_t>(m * ldx + k)];
               xs.push_back(rounds_x && t == DType::bf16 ? bf16_to_f32(f32_to_bf16(v)) : v);
             }
-          linear(team, {.x = x.data(), .ldx = ldx, .w = w.packed.data(), .dtype = t, .y = y.data(), .ldy = ldy,
-                        .M = M, .N = s.N, .K = s.K, .bias = bias.data()});
+          linear(team, {.x = x.data(),
+                        .ldx = ldx,
+                        .w = w.packed.data(),
+                        .dtype = t,
+                        .y = y.data(),
+                        .ldy = ldy,
+                        .M = M,
+                        .N = s.N,
+                        .K = s.K,
+                        .bias = bias.data()});
           for (int64_t m = 0; m < M; m++)
             for (int64_t n = 0; n < s.N; n++) {
               double sum = bias[static_cast<size_t>(n)], size = std::fabs(sum);
@@ -117,7 +126,8 @@ TEST_P(LinearTest, MatchesDouble) {
                 sum += term;
                 size += std::fabs(term);
               }
-              ASSERT_NEAR(y[static_cast<size_t>(m * ldy + n)], sum, size * static_cast<double>(s.K + 2) * 0x1p-24)
+              ASSERT_NEAR(y[static_cast<size_t>(m * ldy + n)], sum,
+                          size * static_cast<double>(s.K + 2) * 0x1p-24)
                   << "M " << M << " N " << s.N << " K " << s.K << " at " << m << "," << n;
             }
           for (int64_t m = 0; m + 1 < M; m++) // between the rows nothing is written
@@ -135,8 +145,15 @@ TEST_P(LinearTest, AddsResidualInPlace) {
   Guarded<float> x(M * K), plain(M * N), y(M * N), add(M * N);
   randomize(x, 2);
   randomize(add, 4);
-  Linear p{.x = x.data(), .ldx = K, .w = w.packed.data(), .dtype = DType::f32, .y = plain.data(), .ldy = N,
-           .M = M, .N = N, .K = K};
+  Linear p{.x = x.data(),
+           .ldx = K,
+           .w = w.packed.data(),
+           .dtype = DType::f32,
+           .y = plain.data(),
+           .ldy = N,
+           .M = M,
+           .N = N,
+           .K = K};
   linear(team, p);
   std::memcpy(y.data(), add.data(), M * N * 4);
   p.y = y.data();
@@ -160,8 +177,15 @@ TEST_P(LinearTest, RowsDoNotDependOnTheBatch) {
           y(static_cast<size_t>(kRows * s.N));
       randomize(x, 12);
       auto run = [&](Team &team, int64_t m0, int64_t M, float *out) {
-        linear(team, {.x = x.data() + m0 * s.K, .ldx = s.K, .w = w.packed.data(), .dtype = t, .y = out, .ldy = s.N,
-                      .M = M, .N = s.N, .K = s.K});
+        linear(team, {.x = x.data() + m0 * s.K,
+                      .ldx = s.K,
+                      .w = w.packed.data(),
+                      .dtype = t,
+                      .y = out,
+                      .ldy = s.N,
+                      .M = M,
+                      .N = s.N,
+                      .K = s.K});
       };
       Team one(1), two(2), three(3);
       run(two, 0, kRows, all.data());
@@ -183,8 +207,15 @@ TEST_P(LinearTest, ScratchStaysWithinTheStatedBytes) {
     Weight w(DType::f32, 40, 100, 1);
     Guarded<float> x(static_cast<size_t>(M * 100)), y(static_cast<size_t>(M * 40));
     randomize(x, 1);
-    linear(team, {.x = x.data(), .ldx = 100, .w = w.packed.data(), .dtype = DType::f32, .y = y.data(), .ldy = 40,
-                  .M = M, .N = 40, .K = 100});
+    linear(team, {.x = x.data(),
+                  .ldx = 100,
+                  .w = w.packed.data(),
+                  .dtype = DType::f32,
+                  .y = y.data(),
+                  .ldy = 40,
+                  .M = M,
+                  .N = 40,
+                  .K = 100});
     EXPECT_LE(team.scratch_bytes(), linear_scratch_bytes(2, M, 100) + 63);
   }
 }
@@ -203,9 +234,17 @@ TEST_P(LinearTest, Embedding) {
           Team team(threads);
           Guarded<float> out((T - 1) * ld + H);
           out.poison();
-          embedding(team, {.out = out.data(), .out_stride = ld, .ids = ids, .T = T, .H = H,
-                           .table = packed ? static_cast<const void *>(w.packed.data()) : rows.data(), .dtype = t,
-                           .packed = packed, .begin = begin, .end = begin + V, .scale = scale});
+          embedding(team, {.out = out.data(),
+                           .out_stride = ld,
+                           .ids = ids,
+                           .T = T,
+                           .H = H,
+                           .table = packed ? static_cast<const void *>(w.packed.data()) : rows.data(),
+                           .dtype = t,
+                           .packed = packed,
+                           .begin = begin,
+                           .end = begin + V,
+                           .scale = scale});
           for (int64_t i = 0; i < T; i++)
             for (int64_t h = 0; h < H; h++) {
               const bool own = ids[i] >= begin && ids[i] < begin + V;

@@ -34,8 +34,10 @@ TEST_P(RowsTest, RmsNorm) {
             ss += std::pow(static_cast<double>(in[static_cast<size_t>(t * in_ld + i)]), 2);
           const double inv = 1 / std::sqrt(ss / static_cast<double>(H) + 1e-5f);
           for (int64_t i = 0; i < H; i++) {
-            const double want = in[static_cast<size_t>(t * in_ld + i)] * inv * (static_cast<double>(w[static_cast<size_t>(i)]) + offset);
-            ASSERT_NEAR(out[static_cast<size_t>(t * out_ld + i)], want, 1e-6 * (std::fabs(want) + 1e-6)) << H << " " << i;
+            const double want = in[static_cast<size_t>(t * in_ld + i)] * inv *
+                                (static_cast<double>(w[static_cast<size_t>(i)]) + offset);
+            ASSERT_NEAR(out[static_cast<size_t>(t * out_ld + i)], want, 1e-6 * (std::fabs(want) + 1e-6))
+                << H << " " << i;
           }
           if (t + 1 < T) {
             ASSERT_EQ(out[static_cast<size_t>(t * out_ld + H)], 5);
@@ -92,8 +94,9 @@ TEST_P(RowsTest, Rope) {
           Team team(2);
           const int heads = 3, half = s.rotary_dim / 2;
           const int64_t ld = heads * s.head_dim + 7;
-          Guarded<float> x(static_cast<size_t>((T - 1) * ld + heads * s.head_dim)), w(static_cast<size_t>(s.head_dim)),
-              freq(static_cast<size_t>(half)), table(static_cast<size_t>(T * s.rotary_dim));
+          Guarded<float> x(static_cast<size_t>((T - 1) * ld + heads * s.head_dim)),
+              w(static_cast<size_t>(s.head_dim)), freq(static_cast<size_t>(half)),
+              table(static_cast<size_t>(T * s.rotary_dim));
           randomize(x, 1);
           randomize(w, 2);
           std::vector<float> before(x.data(), x.data() + x.size());
@@ -103,9 +106,16 @@ TEST_P(RowsTest, Rope) {
           for (int64_t t = 0; t < T; t++)
             pos[static_cast<size_t>(t)] = static_cast<int32_t>(t * 3 + 1);
           rope_table(team, table.data(), pos.data(), freq.data(), 1, T, s.rotary_dim);
-          rope(team, {.x = x.data(), .x_stride = ld, .table = table.data(), .T = T, .heads = heads,
-                      .head_dim = s.head_dim, .rotary_dim = s.rotary_dim, .style = style,
-                      .norm_weight = norm ? w.data() : nullptr, .norm_eps = 1e-6f});
+          rope(team, {.x = x.data(),
+                      .x_stride = ld,
+                      .table = table.data(),
+                      .T = T,
+                      .heads = heads,
+                      .head_dim = s.head_dim,
+                      .rotary_dim = s.rotary_dim,
+                      .style = style,
+                      .norm_weight = norm ? w.data() : nullptr,
+                      .norm_eps = 1e-6f});
           for (int64_t t = 0; t < T; t++)
             for (int h = 0; h < heads; h++) {
               const int64_t at = t * ld + h * s.head_dim;
@@ -121,7 +131,8 @@ TEST_P(RowsTest, Rope) {
               for (int i = 0; i < half; i++) {
                 const size_t a = static_cast<size_t>(style == RopeStyle::halves ? i : 2 * i);
                 const size_t b = static_cast<size_t>(style == RopeStyle::halves ? i + half : 2 * i + 1);
-                const double angle = static_cast<double>(pos[static_cast<size_t>(t)]) * static_cast<double>(freq[static_cast<size_t>(i)]);
+                const double angle = static_cast<double>(pos[static_cast<size_t>(t)]) *
+                                     static_cast<double>(freq[static_cast<size_t>(i)]);
                 const double p = v[a] * std::cos(angle) - v[b] * std::sin(angle);
                 v[b] = v[b] * std::cos(angle) + v[a] * std::sin(angle);
                 v[a] = p;
@@ -137,9 +148,12 @@ TEST_P(RowsTest, Rope) {
 
 double reference_act(Act a, double x) {
   switch (a) {
-  case Act::silu: return x / (1 + std::exp(-x));
-  case Act::gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
-  case Act::gelu_tanh: return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+  case Act::silu:
+    return x / (1 + std::exp(-x));
+  case Act::gelu:
+    return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+  case Act::gelu_tanh:
+    return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
   }
   return 0;
 }
@@ -160,8 +174,10 @@ TEST_P(RowsTest, GatedAct) {
         gated_act(team, a, out.data(), F, fused.data(), 2 * F, fused.data() + F, 2 * F, T, F);
         for (int64_t t = 0; t < T; t++)
           for (int64_t i = 0; i < F; i++) {
-            const double g = fused[static_cast<size_t>(t * 2 * F + i)], u = fused[static_cast<size_t>(t * 2 * F + F + i)];
-            ASSERT_NEAR(out[static_cast<size_t>(t * F + i)], reference_act(a, g) * u, 5e-7 * std::fabs(u) * (1 + std::fabs(g)));
+            const double g = fused[static_cast<size_t>(t * 2 * F + i)],
+                         u = fused[static_cast<size_t>(t * 2 * F + F + i)];
+            ASSERT_NEAR(out[static_cast<size_t>(t * F + i)], reference_act(a, g) * u,
+                        5e-7 * std::fabs(u) * (1 + std::fabs(g)));
           }
       }
 }

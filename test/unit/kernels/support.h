@@ -57,7 +57,9 @@ inline void randomize(Guarded<float> &b, uint32_t seed, float scale = 1) {
     b[i] = d(rng);
 }
 
-inline bool same_bits(const float *a, const float *b, size_t n) { return std::memcmp(a, b, n * sizeof(float)) == 0; }
+inline bool same_bits(const float *a, const float *b, size_t n) {
+  return std::memcmp(a, b, n * sizeof(float)) == 0;
+}
 
 class EachIsa : public ::testing::TestWithParam<Isa> {
 protected:
@@ -65,10 +67,12 @@ protected:
   void TearDown() override { force_isa(available_isas().back()); }
 };
 
-inline std::string isa_test_name(const ::testing::TestParamInfo<Isa> &info) { return isa_name(info.param); }
+inline std::string isa_test_name(const ::testing::TestParamInfo<Isa> &info) {
+  return isa_name(info.param);
+}
 
-#define INSTANTIATE_EACH_ISA(fixture)                                                                                  \
-  INSTANTIATE_TEST_SUITE_P(Isa, fixture, ::testing::ValuesIn(llmrt::cpu::available_isas()),                            \
+#define INSTANTIATE_EACH_ISA(fixture)                                                                        \
+  INSTANTIATE_TEST_SUITE_P(Isa, fixture, ::testing::ValuesIn(llmrt::cpu::available_isas()),                  \
                            llmrt::cpu::test::isa_test_name)
 
 } // namespace llmrt::cpu::test

@@ -84,7 +84,9 @@ TEST(Team, ScratchGrowsAndIsAligned) {
   EXPECT_EQ(team.scratch_bytes(), 100032u);
 }
 
-TEST(Team, RefusesNoThreads) { EXPECT_THROW(Team(0), llmrt::Error); }
+TEST(Team, RefusesNoThreads) {
+  EXPECT_THROW(Team(0), llmrt::Error);
+}
 
 TEST(Isa, PlainIsAlwaysThereAndOrderRises) {
   const auto isas = llmrt::cpu::available_isas();
