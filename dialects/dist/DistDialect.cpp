@@ -34,8 +34,10 @@ LogicalResult TopologyAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << hosts.size();
   int64_t n = devices.size();
   for (LinkAttr link : links)
-    if (link.getA() < 0 || link.getA() >= n || link.getB() < 0 || link.getB() >= n || link.getA() == link.getB())
-      return emitError() << "link " << link.getA() << "-" << link.getB() << " does not join two of " << n << " devices";
+    if (link.getA() < 0 || link.getA() >= n || link.getB() < 0 || link.getB() >= n ||
+        link.getA() == link.getB())
+      return emitError() << "link " << link.getA() << "-" << link.getB() << " does not join two of " << n
+                         << " devices";
   return success();
 }
 
@@ -51,12 +53,15 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
   if (tp < 1 || pp < 1 || tp * pp != static_cast<int64_t>(devices.size()))
     return emitError() << "a mesh of tp " << tp << " x pp " << pp << " needs as many devices, but has "
                        << devices.size();
+  for (int64_t device : devices)
+    if (device < 0)
+      return emitError() << "a mesh counts devices from 0, but names " << device;
   return success();
 }
 
-LogicalResult LimitsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t maxModelLen, int64_t maxNumSeqs,
-                                 int64_t maxBatchedTokens, int64_t maxLogitsRows, int64_t pageSize,
-                                 FloatAttr utilization, Type) {
+LogicalResult LimitsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t maxModelLen,
+                                 int64_t maxNumSeqs, int64_t maxBatchedTokens, int64_t maxLogitsRows,
+                                 int64_t pageSize, FloatAttr utilization, Type) {
   if (maxModelLen < 1 || maxNumSeqs < 1 || maxBatchedTokens < 1 || maxLogitsRows < 1 || pageSize < 1)
     return emitError() << "limits must all be at least 1";
   double share = utilization.getValueAsDouble();
@@ -65,8 +70,8 @@ LogicalResult LimitsAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
-LogicalResult TilesAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t dim, ArrayRef<int64_t> offsets,
-                                ArrayRef<int64_t> sizes) {
+LogicalResult TilesAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t dim,
+                                ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes) {
   if (dim < 0 || offsets.empty() || offsets.size() != sizes.size())
     return emitError() << "tiles need a dimension and as many offsets as sizes, but have dim " << dim << ", "
                        << offsets.size() << " offsets and " << sizes.size() << " sizes";
@@ -100,13 +105,33 @@ bool TilesAttr::disjoint() const {
   return true;
 }
 
+// Tiles of a value cover the dimension that they tile; a vector has but one.
+static LogicalResult checkTilesOf(Operation *op, StringRef name, Attribute sharding, Type valueType) {
+  auto tiles = dyn_cast<TilesAttr>(sharding);
+  if (!tiles)
+    return success();
+  auto type = dyn_cast<RankedTensorType>(valueType);
+  if (!type || type.getRank() == 0)
+    return op->emitError() << "'" << name << "' tiles a value of " << valueType;
+  int64_t dim = std::min<int64_t>(tiles.getDim(), type.getRank() - 1);
+  if (type.getDimSize(dim) != tiles.extent())
+    return op->emitError() << "'" << name << "' has tiles over " << tiles.extent()
+                           << " elements of dimension " << dim << " of " << type;
+  return success();
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   StringRef name = attr.getName();
   if (name == kInAttr || name == kOutAttr) {
     auto array = dyn_cast<ArrayAttr>(attr.getValue());
     size_t count = name == kInAttr ? op->getNumOperands() : op->getNumResults();
     if (!array || array.size() != count || !llvm::all_of(array, isSharding))
-      return op->emitError() << "'" << name << "' must hold " << count << " shardings, but is " << attr.getValue();
+      return op->emitError() << "'" << name << "' must hold " << count << " shardings, but is "
+                             << attr.getValue();
+    TypeRange types = name == kInAttr ? TypeRange(op->getOperandTypes()) : TypeRange(op->getResultTypes());
+    for (auto [sharding, type] : llvm::zip(array, types))
+      if (failed(checkTilesOf(op, name, sharding, type)))
+        return failure();
     return success();
   }
   if (name == kTopologyAttr || name == kMeshAttr || name == kLimitsAttr) {
@@ -115,6 +140,13 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                  (name == kLimitsAttr && isa<LimitsAttr>(attr.getValue()));
     if (!right || !isa<ModuleOp>(op))
       return op->emitError() << "'" << name << "' must be a #" << name << " on a module";
+    auto mesh = op->getAttrOfType<MeshAttr>(kMeshAttr);
+    auto topology = op->getAttrOfType<TopologyAttr>(kTopologyAttr);
+    if (name == kMeshAttr && topology)
+      for (int64_t device : mesh.getDevices())
+        if (device >= static_cast<int64_t>(topology.getDevices().size()))
+          return op->emitError() << "the mesh names device " << device << " of "
+                                 << topology.getDevices().size();
     return success();
   }
   if (name == kStageAttr || name == kRankAttr || name == kTpIndexAttr) {

@@ -8,12 +8,14 @@ using namespace llmc::llm;
 #include "dialects/llm/LLMOps.cpp.inc"
 
 // Width of an activation: its last dimension.
-static int64_t width(Value v) { return cast<RankedTensorType>(v.getType()).getShape().back(); }
+static int64_t width(Value v) {
+  return cast<RankedTensorType>(v.getType()).getShape().back();
+}
 
 // An activation is [dynamic tokens, static width].
 static LogicalResult checkActivation(Operation *op, Value v, StringRef name) {
   auto type = cast<RankedTensorType>(v.getType());
-  if (type.getRank() != 2 || !type.isDynamicDim(0) || type.isDynamicDim(1))
+  if (!type.isDynamicDim(0) || type.isDynamicDim(1))
     return op->emitOpError() << name << " must be a tensor<?xWIDTHxT>, but is " << type;
   return success();
 }
@@ -33,8 +35,8 @@ static LogicalResult verifyBoxes(WeightOp op, ArrayAttr boxes, ArrayRef<int64_t>
     if (box.getRow() < 0 || box.getCol() < 0 || box.getRows() < 1 || box.getCols() < 1 ||
         box.getRows() > rows - box.getRow() || box.getCols() > cols - box.getCol())
       return op.emitOpError() << "box rows [" << box.getRow() << ", +" << box.getRows() << ") columns ["
-                              << box.getCol() << ", +" << box.getCols() << ") does not lie inside [" << rows << ", "
-                              << cols << "]";
+                              << box.getCol() << ", +" << box.getCols() << ") does not lie inside [" << rows
+                              << ", " << cols << "]";
     stacked += vector ? box.getCols() : box.getRows();
     if (!vector && box.getCols() != op.getResult().getType().getDimSize(1))
       return op.emitOpError() << "box has " << box.getCols() << " columns in a weight of "
@@ -47,8 +49,8 @@ static LogicalResult verifyBoxes(WeightOp op, ArrayAttr boxes, ArrayRef<int64_t>
 
 LogicalResult WeightOp::verify() {
   auto type = getResult().getType();
-  if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2)
-    return emitOpError() << "must be a vector or a matrix of static shape, but is " << type;
+  if (!type.hasStaticShape())
+    return emitOpError() << "must have a static shape, but is " << type;
   auto tensor = getTensorAttr();
   if (!tensor)
     return success();
@@ -68,7 +70,8 @@ LogicalResult EmbeddingOp::verify() {
     return failure();
   auto table = cast<RankedTensorType>(getTable().getType());
   if (table.getRank() != 2 || table.getDimSize(1) != width(getResult()))
-    return emitOpError() << "table " << table << " does not give rows of " << width(getResult()) << " elements";
+    return emitOpError() << "table " << table << " does not give rows of " << width(getResult())
+                         << " elements";
   if (static_cast<int64_t>(getVocabBegin()) < 0)
     return emitOpError() << "vocab_begin must not be negative";
   return success();
@@ -90,16 +93,18 @@ LogicalResult LinearOp::verify() {
   if (failed(checkActivation(*this, getInput(), "input")))
     return failure();
   if (getWeights().empty() || getWeights().size() != getOutputs().size())
-    return emitOpError() << "has " << getWeights().size() << " weights for " << getOutputs().size() << " results";
+    return emitOpError() << "has " << getWeights().size() << " weights for " << getOutputs().size()
+                         << " results";
   if (!getBiases().empty() && getBiases().size() != getWeights().size())
-    return emitOpError() << "has " << getBiases().size() << " biases for " << getWeights().size() << " weights";
+    return emitOpError() << "has " << getBiases().size() << " biases for " << getWeights().size()
+                         << " weights";
   for (auto [i, weight, output] : llvm::enumerate(getWeights(), getOutputs())) {
     if (failed(checkActivation(*this, output, "result")))
       return failure();
     auto type = cast<RankedTensorType>(weight.getType());
     if (type.getRank() != 2 || type.getDimSize(0) != width(output) || type.getDimSize(1) != width(getInput()))
-      return emitOpError() << "weight " << i << " is " << type << " but maps " << width(getInput()) << " columns to "
-                           << width(output);
+      return emitOpError() << "weight " << i << " is " << type << " but maps " << width(getInput())
+                           << " columns to " << width(output);
     if (!getBiases().empty() && failed(checkVector(*this, getBiases()[i], width(output), "bias")))
       return failure();
   }
@@ -108,8 +113,8 @@ LogicalResult LinearOp::verify() {
 
 static LogicalResult checkHeads(Operation *op, Value v, int64_t headDim, StringRef name) {
   if (headDim < 1 || width(v) % headDim != 0)
-    return op->emitOpError() << name << " has " << width(v) << " columns, which is not a multiple of head_dim "
-                             << headDim;
+    return op->emitOpError() << name << " has " << width(v)
+                             << " columns, which is not a multiple of head_dim " << headDim;
   return success();
 }
 
@@ -139,7 +144,8 @@ LogicalResult RopeOp::verify() {
 
 LogicalResult AttentionOp::verify() {
   int64_t q = getQHeads(), kv = getKvHeads(), dim = getHeadDim();
-  if (failed(checkActivation(*this, getQ(), "q")) || failed(checkActivation(*this, getK(), "k")))
+  if (failed(checkActivation(*this, getQ(), "q")) || failed(checkActivation(*this, getK(), "k")) ||
+      failed(checkActivation(*this, getResult(), "result")))
     return failure();
   if (q < 1 || kv < 1 || dim < 1)
     return emitOpError() << "needs at least one query head, one KV head and head_dim 1";

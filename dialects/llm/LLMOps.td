@@ -9,8 +9,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class LLM_Op<string mnemonic, list<Trait> traits = []> : Op<LLM_Dialect, mnemonic, traits>;
 
 // Activations [T, width]: the first dimension is dynamic.
-def LLM_Activation : RankedTensorOf<[F32, F16, BF16]>;
-def LLM_Weight : RankedTensorOf<[F32, F16, BF16]>;
+def LLM_Activation : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2]>], "activation [tokens, width]">;
+def LLM_Weight : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[1, 2]>], "weight vector or matrix">;
 def LLM_Index : 1DTensorOf<[I32]>;
 
 def LLM_WeightOp : LLM_Op<"weight", [Pure]> {

@@ -1,5 +1,5 @@
-// dist-assign-shardings: decides, op by op and in program order, how the ranks of a stage share each operand and result.
-// Only the products choose: all else follows from what they read.
+// dist-assign-shardings: decides, op by op and in program order, how the ranks of a stage share each operand
+// and result. Only the products choose: all else follows from what they read.
 #include "passes/analysis/Splits.h"
 #include "passes/dist/ModelFacts.h"
 #include "passes/dist/Passes.h"
@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace llmc;
 using namespace llmc::dist;
 
-// Borders of feed-forward and vocabulary tiles are multiples of this where the dimension is large enough: a block of
-// GGUF's quantised types, and a multiple of the 16 rows of the packed CPU layout.
+// Borders of feed-forward and vocabulary tiles are multiples of this where the dimension is large enough: a
+// block of GGUF's quantised types, and a multiple of the 16 rows of the packed CPU layout.
 static constexpr int64_t kTileUnit = 32;
 
 namespace {
@@ -54,13 +54,21 @@ private:
     }
     return TilesAttr::get(context, dim, offsets, sizes);
   }
-  TilesAttr onDim(TilesAttr t, int64_t dim) { return TilesAttr::get(context, dim, t.getOffsets(), t.getSizes()); }
-  TilesAttr columns(int64_t width) { return tiles(1, splitDimension(width, tp, kTileUnit)); }
+  TilesAttr onDim(TilesAttr t, int64_t dim) {
+    return TilesAttr::get(context, dim, t.getOffsets(), t.getSizes());
+  }
+  // Null where there are fewer columns (or rows) than ranks.
+  TilesAttr tilesOver(int64_t dim, int64_t total) {
+    return total < tp ? TilesAttr() : tiles(dim, splitDimension(total, tp, kTileUnit));
+  }
 
   Attribute of(Value v) { return shardings.lookup(v) ? shardings.lookup(v) : replicated; }
   Attribute columnTiles(Value result);
   void set(Operation *op, ArrayRef<Attribute> in, ArrayRef<Attribute> out);
-  void assignLinear(llm::LinearOp op);
+  LogicalResult assignLinear(llm::LinearOp op);
+  LogicalResult tooFew(Operation *op, int64_t have, StringRef what) {
+    return op->emitError() << have << " " << what << " cannot be spread over " << tp << " ranks: lower --tp";
+  }
   LogicalResult assign(Operation *op);
 };
 } // namespace
@@ -73,7 +81,7 @@ void Assigner::set(Operation *op, ArrayRef<Attribute> in, ArrayRef<Attribute> ou
 }
 
 // How the columns of a product are shared follows from who reads them: heads for attention, tiles for a gated
-// activation, vocabulary for logits. Anyone else wants all of them.
+// activation, vocabulary for logits. Anyone else wants all of them. Null where there are too few to share.
 Attribute Assigner::columnTiles(Value result) {
   while (true) {
     int64_t width = cast<RankedTensorType>(result.getType()).getDimSize(1);
@@ -83,7 +91,7 @@ Attribute Assigner::columnTiles(Value result) {
       if (auto attention = dyn_cast<llm::AttentionOp>(user))
         return use.getOperandNumber() == 0 ? qTiles : kvTiles;
       if (isa<llm::GatedActOp, func::ReturnOp>(user))
-        return columns(width);
+        return tilesOver(1, width);
       if (auto rope = dyn_cast<llm::RopeOp>(user))
         next = use.getOperandNumber() == 0 ? rope.getQOut() : rope.getKOut();
       else if (auto norm = dyn_cast<llm::HeadNormOp>(user))
@@ -95,7 +103,7 @@ Attribute Assigner::columnTiles(Value result) {
   }
 }
 
-void Assigner::assignLinear(llm::LinearOp op) {
+LogicalResult Assigner::assignLinear(llm::LinearOp op) {
   SmallVector<Attribute> in, out;
   auto inputTiles = dyn_cast<TilesAttr>(of(op.getInput()));
   if (inputTiles && inputTiles.getDim() == 1 && inputTiles.disjoint()) {
@@ -105,8 +113,11 @@ void Assigner::assignLinear(llm::LinearOp op) {
     in.append(op.getBiases().size(), partial);
     out.append(op.getOutputs().size(), partial);
   } else {
-    for (Value output : op.getOutputs())
+    for (Value output : op.getOutputs()) {
       out.push_back(columnTiles(output));
+      if (!out.back())
+        return tooFew(op, cast<RankedTensorType>(output.getType()).getDimSize(1), "columns");
+    }
     in.push_back(replicated);
     for (Attribute sharding : out)
       in.push_back(isa<TilesAttr>(sharding) ? Attribute(onDim(cast<TilesAttr>(sharding), 0)) : sharding);
@@ -116,6 +127,7 @@ void Assigner::assignLinear(llm::LinearOp op) {
     }
   }
   set(op, in, out);
+  return success();
 }
 
 LogicalResult Assigner::assign(Operation *op) {
@@ -123,13 +135,13 @@ LogicalResult Assigner::assign(Operation *op) {
       .Case([&](llm::WeightOp) { return success(); }) // its users say
       .Case([&](llm::EmbeddingOp embedding) {
         int64_t rows = cast<RankedTensorType>(embedding.getTable().getType()).getDimSize(0);
-        set(op, {replicated, tiles(0, splitDimension(rows, tp, kTileUnit))}, {partial});
+        TilesAttr rowTiles = tilesOver(0, rows);
+        if (!rowTiles)
+          return tooFew(op, rows, "rows of vocabulary");
+        set(op, {replicated, rowTiles}, {partial});
         return success();
       })
-      .Case([&](llm::LinearOp linear) {
-        assignLinear(linear);
-        return success();
-      })
+      .Case([&](llm::LinearOp linear) { return assignLinear(linear); })
       .Case([&](llm::HeadNormOp norm) {
         set(op, {of(norm.getInput()), replicated}, {of(norm.getInput())});
         return success();
@@ -180,7 +192,14 @@ struct AssignShardingsPass : llmc::dist::impl::DistAssignShardingsBase<AssignSha
       return signalPassFailure();
     }
     FailureOr<ModelFacts> facts = ModelFacts::of(module);
-    if (failed(facts) || failed(Assigner(*facts, mesh.getTp()).run()))
+    if (failed(facts))
+      return signalPassFailure();
+    if (mesh.getTp() > facts->qHeads) {
+      module.emitError() << facts->qHeads << " query heads cannot be spread over " << mesh.getTp()
+                         << " ranks: lower --tp";
+      return signalPassFailure();
+    }
+    if (failed(Assigner(*facts, mesh.getTp()).run()))
       signalPassFailure();
   }
 };

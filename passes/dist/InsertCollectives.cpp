@@ -1,5 +1,6 @@
-// dist-insert-collectives: treats each op by itself. What an op gives in pieces is made whole at once, what it takes in
-// pieces is cut from the whole; whether that was needed is the next pass's question, so this one is easy to trust.
+// dist-insert-collectives: treats each op by itself. What an op gives in pieces is made whole at once, what
+// it takes in pieces is cut from the whole; whether that was needed is the next pass's question, so this one
+// is easy to trust.
 #include "passes/dist/Passes.h"
 
 namespace llmc::dist {
@@ -41,8 +42,8 @@ static LogicalResult makeWhole(Operation *op, OpResult result, Attribute shardin
   return success();
 }
 
-// Cuts the operands that the op wants in tiles, unless they come so (overlapping tiles) or are weights, which are
-// loaded in tiles to begin with.
+// Cuts the operands that the op wants in tiles, unless they come so (overlapping tiles) or are weights, which
+// are loaded in tiles to begin with.
 static void cutOperands(Operation *op, ArrayAttr in) {
   OpBuilder builder(op);
   for (auto [operand, sharding] : llvm::zip(op->getOpOperands(), in)) {
@@ -58,6 +59,8 @@ static void cutOperands(Operation *op, ArrayAttr in) {
 namespace {
 struct InsertCollectivesPass : llmc::dist::impl::DistInsertCollectivesBase<InsertCollectivesPass> {
   void runOnOperation() override {
+    if (getOperation().isDeclaration())
+      return;
     SmallVector<Operation *> ops;
     for (Operation &op : getOperation().getBody().front())
       if (op.hasAttr(kInAttr))

@@ -1,5 +1,5 @@
-// dist-localize: from here on each rank has a program of its own, so all that differs between ranks (shapes, heads,
-// vocabulary ranges, groups, peers) becomes a constant of that program.
+// dist-localize: from here on each rank has a program of its own, so all that differs between ranks (shapes,
+// heads, vocabulary ranges, groups, peers) becomes a constant of that program.
 #include "passes/dist/Passes.h"
 #include "passes/dist/Tiles.h"
 
@@ -29,7 +29,8 @@ struct SharedState {
 class RankWriter {
 public:
   RankWriter(func::FuncOp forward, MeshAttr mesh, int64_t stage, int64_t tpIndex, SharedState &shared)
-      : forward(forward), mesh(mesh), stage(stage), tp(tpIndex), shared(shared), builder(forward.getContext()) {
+      : forward(forward), mesh(mesh), stage(stage), tp(tpIndex), shared(shared),
+        builder(forward.getContext()) {
     for (int64_t t = 0; t < mesh.getTp(); ++t)
       groupRanks.push_back(mesh.rank(stage, t));
   }
@@ -63,8 +64,8 @@ private:
 };
 } // namespace
 
-// The boxes of a weight that this rank holds. Where tiles overlap, the part that a lower rank of the stage holds too is
-// a replica.
+// The boxes of a weight that this rank holds. Where tiles overlap, the part that a lower rank of the stage
+// holds too is a replica.
 SmallVector<Attribute> RankWriter::boxes(llm::WeightOp op, Attribute sharding) {
   RankedTensorType type = op.getResult().getType();
   bool vector = type.getRank() == 1;
@@ -84,7 +85,8 @@ SmallVector<Attribute> RankWriter::boxes(llm::WeightOp op, Attribute sharding) {
     if (from >= to)
       return;
     bool alongColumns = vector || tiles.getDim() == 1;
-    result.push_back(alongColumns ? box(0, rows, from, to - from, replica) : box(from, to - from, 0, cols, replica));
+    result.push_back(alongColumns ? box(0, rows, from, to - from, replica)
+                                  : box(from, to - from, 0, cols, replica));
   };
   add(begin, std::min(end, std::max(begin, held)), true);
   add(std::max(begin, held), end, false);
@@ -158,27 +160,29 @@ void RankWriter::writeCompute(Operation &op) {
 void RankWriter::writeCollective(Operation *op) {
   Value input = mapping.lookup(op->getOperand(0)), result = input;
   if (!alone()) {
-    result = llvm::TypeSwitch<Operation *, Value>(op)
-                 .Case([&](AllReduceOp) {
-                   return builder.create<AllReduceOp>(op->getLoc(), input, groupAttr(), seqAttr()).getResult();
-                 })
-                 .Case([&](AllGatherOp gather) {
-                   return builder
-                       .create<AllGatherOp>(op->getLoc(), gather.getType(), input, gather.getTiles(), groupAttr(),
-                                            seqAttr())
-                       .getResult();
-                 })
-                 .Case([&](GatherOp gather) {
-                   Type type = tp == static_cast<int64_t>(gather.getRoot()) ? gather.getResult().getType() : Type();
-                   return builder
-                       .create<GatherOp>(op->getLoc(), type, input, gather.getTiles(), gather.getRootAttr(),
-                                         groupAttr(), seqAttr())
-                       .getResult();
-                 })
-                 .Case([&](SliceOp slice) {
-                   auto type = localType(cast<RankedTensorType>(slice.getType()), slice.getTiles(), tp);
-                   return builder.create<SliceOp>(op->getLoc(), type, input, slice.getTiles()).getResult();
-                 });
+    result =
+        llvm::TypeSwitch<Operation *, Value>(op)
+            .Case([&](AllReduceOp) {
+              return builder.create<AllReduceOp>(op->getLoc(), input, groupAttr(), seqAttr()).getResult();
+            })
+            .Case([&](AllGatherOp gather) {
+              return builder
+                  .create<AllGatherOp>(op->getLoc(), gather.getType(), input, gather.getTiles(), groupAttr(),
+                                       seqAttr())
+                  .getResult();
+            })
+            .Case([&](GatherOp gather) {
+              Type type =
+                  tp == static_cast<int64_t>(gather.getRoot()) ? gather.getResult().getType() : Type();
+              return builder
+                  .create<GatherOp>(op->getLoc(), type, input, gather.getTiles(), gather.getRootAttr(),
+                                    groupAttr(), seqAttr())
+                  .getResult();
+            })
+            .Case([&](SliceOp slice) {
+              auto type = localType(cast<RankedTensorType>(slice.getType()), slice.getTiles(), tp);
+              return builder.create<SliceOp>(op->getLoc(), type, input, slice.getTiles()).getResult();
+            });
     if (result)
       llm::setLayer(result.getDefiningOp(), llm::getLayer(op));
   }
@@ -188,8 +192,9 @@ void RankWriter::writeCollective(Operation *op) {
 void RankWriter::writeTransfer(TransferOp op) {
   if (static_cast<int64_t>(op.getFrom()) == stage) {
     int64_t peer = mesh.rank(op.getTo(), tp);
-    auto send = builder.create<SendOp>(op.getLoc(), mapping.lookup(op.getInput()), builder.getI64IntegerAttr(peer),
-                                       builder.getI64IntegerAttr(sendSeq[peer]++));
+    auto send =
+        builder.create<SendOp>(op.getLoc(), mapping.lookup(op.getInput()), builder.getI64IntegerAttr(peer),
+                               builder.getI64IntegerAttr(sendSeq[peer]++));
     llm::setLayer(send, llm::getLayer(op));
   } else if (static_cast<int64_t>(op.getTo()) == stage) {
     int64_t peer = mesh.rank(op.getFrom(), tp);
@@ -242,29 +247,48 @@ func::FuncOp RankWriter::write() {
   return program;
 }
 
+// Every op has a stage of the mesh, and reads values of that stage alone: what comes from another comes by a
+// transfer.
+static LogicalResult checkStages(func::FuncOp forward, MeshAttr mesh, SharedState &shared) {
+  llvm::DenseMap<Value, int64_t> stages; // where a value is at hand
+  for (Operation &op : forward.getBody().front()) {
+    auto transfer = dyn_cast<TransferOp>(op);
+    auto attr = op.getAttrOfType<IntegerAttr>(kStageAttr);
+    if (isa<llm::WeightOp>(op))
+      continue;
+    if (!transfer && !attr && !isa<func::ReturnOp>(op))
+      return op.emitError() << "has no " << kStageAttr << ": run dist-split-stages first";
+    int64_t here = transfer ? transfer.getFrom() : attr ? attr.getInt() : mesh.getPp() - 1;
+    int64_t there = transfer ? transfer.getTo() : here;
+    for (int64_t stage : {here, there})
+      if (stage < 0 || stage >= mesh.getPp())
+        return op.emitError() << "names stage " << stage << " of " << mesh.getPp();
+    for (Value operand : op.getOperands()) {
+      if (auto weight = operand.getDefiningOp<llm::WeightOp>())
+        shared.firstStage.try_emplace(weight, here);
+      else if (auto stage = stages.find(operand); stage != stages.end() && stage->second != here)
+        return op.emitError() << "of stage " << here << " reads a value that is at hand on stage "
+                              << stage->second << ": run dist-split-stages first";
+    }
+    for (Value result : op.getResults())
+      stages[result] = there;
+  }
+  return success();
+}
+
 namespace {
 struct LocalizePass : llmc::dist::impl::DistLocalizeBase<LocalizePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
-    if (!mesh || !forward) {
+    if (!mesh || !forward || forward.isDeclaration()) {
       module.emitError() << "needs " << kMeshAttr << " and @forward";
       return signalPassFailure();
     }
     SharedState shared;
-    for (Operation &op : forward.getBody().front()) {
-      if (isa<llm::WeightOp, TransferOp, func::ReturnOp>(op))
-        continue;
-      auto stage = op.getAttrOfType<IntegerAttr>(kStageAttr);
-      if (!stage || (op.hasAttr(kInAttr) != op.hasAttr(kOutAttr))) {
-        op.emitError() << "has no stage or no shardings: run dist-assign-shardings and dist-split-stages first";
-        return signalPassFailure();
-      }
-      for (Value operand : op.getOperands())
-        if (auto weight = operand.getDefiningOp<llm::WeightOp>())
-          shared.firstStage.try_emplace(weight, stage.getInt());
-    }
+    if (failed(checkShardings(forward, mesh.getTp())) || failed(checkStages(forward, mesh, shared)))
+      return signalPassFailure();
     for (int64_t stage = 0; stage < mesh.getPp(); ++stage)
       for (int64_t tp = 0; tp < mesh.getTp(); ++tp)
         RankWriter(forward, mesh, stage, tp, shared).write();

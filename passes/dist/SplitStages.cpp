@@ -1,5 +1,5 @@
-// dist-split-stages: a pipeline is as fast as its slowest stage, and its KV capacity is that of its poorest rank; both
-// follow from where the layers are cut, with the embedding and lm_head counted where they fall.
+// dist-split-stages: a pipeline is as fast as its slowest stage, and its KV capacity is that of its poorest
+// rank; both follow from where the layers are cut, with the embedding and lm_head counted where they fall.
 #include "passes/analysis/StageCuts.h"
 #include "passes/dist/ModelFacts.h"
 #include "passes/dist/Passes.h"
@@ -123,8 +123,8 @@ StageCutProblem Splitter::describe() {
   return p;
 }
 
-// An add_rms_norm belongs to the layer of its norm. Where that layer opens a stage, the sum must be made, and sent, by the
-// stage before, and the norm computed behind the border.
+// An add_rms_norm belongs to the layer of its norm. Where that layer opens a stage, the sum must be made, and
+// sent, by the stage before, and the norm computed behind the border.
 void Splitter::separateNorms() {
   llvm::DenseSet<int64_t> borders(first.begin() + 1, first.end());
   SmallVector<llm::AddRmsNormOp> fused;
@@ -138,10 +138,12 @@ void Splitter::separateNorms() {
     int64_t before = places.lookup(producer);
     OpBuilder builder(norm);
     Attribute replicated = ReplicatedAttr::get(norm.getContext());
-    auto add = builder.create<llm::AddOp>(norm.getLoc(), norm.getSum().getType(), norm.getResidual(), norm.getInput());
+    auto add = builder.create<llm::AddOp>(norm.getLoc(), norm.getSum().getType(), norm.getResidual(),
+                                          norm.getInput());
     llm::setLayer(add, before);
-    auto alone = builder.create<llm::RmsNormOp>(norm.getLoc(), norm.getNormed().getType(), add, norm.getWeight(),
-                                                norm.getEpsAttr(), norm.getWeightOffsetAttr());
+    auto alone =
+        builder.create<llm::RmsNormOp>(norm.getLoc(), norm.getNormed().getType(), add, norm.getWeight(),
+                                       norm.getEpsAttr(), norm.getWeightOffsetAttr());
     llm::setLayer(alone, llm::getLayer(norm));
     for (Operation *op : {add.getOperation(), alone.getOperation()}) {
       op->setAttr(kInAttr, builder.getArrayAttr({replicated, replicated}));
@@ -188,6 +190,14 @@ void Splitter::insertTransfers() {
   }
 }
 
+// Layers are those that have an attention, numbered from 0.
+static LogicalResult checkLayers(const ModelFacts &facts) {
+  for (Operation &op : facts.forward->getRegion(0).front())
+    if (auto layer = llm::getLayer(&op); layer && *layer >= facts.layers)
+      return op.emitError() << "belongs to layer " << *layer << " of a model of " << facts.layers;
+  return success();
+}
+
 namespace {
 struct SplitStagesPass : llmc::dist::impl::DistSplitStagesBase<SplitStagesPass> {
   void runOnOperation() override {
@@ -206,6 +216,8 @@ struct SplitStagesPass : llmc::dist::impl::DistSplitStagesBase<SplitStagesPass> 
       module.emitError() << facts->layers << " layers cannot be cut into " << mesh.getPp() << " stages";
       return signalPassFailure();
     }
+    if (failed(checkShardings(facts->forward, mesh.getTp())) || failed(checkLayers(*facts)))
+      return signalPassFailure();
     Splitter(*facts, mesh, topology, limits).run();
   }
 };

@@ -1,5 +1,5 @@
-// dist-verify: closes the dist phase. A rank's function is right by itself if its ops verify; this pass checks what
-// holds between ranks, so that a mistake in splitting is found here and not as a hang.
+// dist-verify: closes the dist phase. A rank's function is right by itself if its ops verify; this pass
+// checks what holds between ranks, so that a mistake in splitting is found here and not as a hang.
 #include "passes/dist/Passes.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -21,7 +21,8 @@ public:
   explicit Verifier(ModuleOp module) : module(module) {}
 
   LogicalResult run() {
-    if (failed(collectRanks()) || failed(checkCollectives()) || failed(checkTransfers()) || failed(checkWeights()))
+    if (failed(collectRanks()) || failed(checkCollectives()) || failed(checkTransfers()) ||
+        failed(checkWeights()))
       return failure();
     return checkOutput();
   }
@@ -45,7 +46,7 @@ LogicalResult Verifier::collectRanks() {
   for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
     auto program = module.lookupSymbol<func::FuncOp>(("rank" + Twine(rank)).str());
     auto number = program ? program->getAttrOfType<IntegerAttr>(kRankAttr) : IntegerAttr();
-    if (!number || number.getInt() != rank)
+    if (!number || number.getInt() != rank || program.isDeclaration())
       return module.emitError() << "a mesh of " << mesh.numRanks() << " ranks needs @rank" << rank << " with "
                                 << kRankAttr << " = " << rank;
     ranks.push_back(program);
@@ -68,6 +69,10 @@ LogicalResult Verifier::checkCollectives() {
       auto seq = op.getAttrOfType<IntegerAttr>("seq");
       if (!group || !seq)
         return op.emitError() << "has no group or no sequence number";
+      for (int64_t member : group.asArrayRef())
+        if (member < 0 || member >= static_cast<int64_t>(ranks.size()))
+          return op.emitError() << "has rank " << member << " in its group, but there are " << ranks.size()
+                                << " ranks";
       if (!llvm::is_contained(group.asArrayRef(), static_cast<int64_t>(rank)))
         return op.emitError() << "rank " << rank << " is not in its group";
       std::string what;
@@ -89,8 +94,9 @@ LogicalResult Verifier::checkCollectives() {
           continue;
         Operation *at = i < mine.size() ? mine[i].op : ranks[member].getOperation();
         return at->emitError() << "rank " << member << " meets "
-                               << (i < mine.size() ? mine[i].what : "no collective") << " where rank " << members[0]
-                               << " meets " << (i < reference.size() ? reference[i].what : "none");
+                               << (i < mine.size() ? mine[i].what : "no collective") << " where rank "
+                               << members[0] << " meets "
+                               << (i < reference.size() ? reference[i].what : "none");
       }
     }
   }
@@ -116,8 +122,8 @@ LogicalResult Verifier::checkTransfers() {
     if (recv == recvs.end())
       return send->emitError() << "is never received by rank " << std::get<1>(key);
     if (recv->second->getResult(0).getType() != send->getOperand(0).getType())
-      return send->emitError() << "sends " << send->getOperand(0).getType() << " but rank " << std::get<1>(key)
-                               << " receives " << recv->second->getResult(0).getType();
+      return send->emitError() << "sends " << send->getOperand(0).getType() << " but rank "
+                               << std::get<1>(key) << " receives " << recv->second->getResult(0).getType();
   }
   for (auto &[key, recv] : recvs)
     if (!sends.count(key))
@@ -125,8 +131,8 @@ LogicalResult Verifier::checkTransfers() {
   return success();
 }
 
-// The first holders' boxes of a tensor have as many elements as the tensor. (That they do not overlap is proven on the
-// plan, box by box.)
+// The first holders' boxes of a tensor have as many elements as the tensor. (That they do not overlap is
+// proven on the plan, box by box.)
 LogicalResult Verifier::checkWeights() {
   llvm::StringMap<std::pair<llm::WeightOp, int64_t>> held;
   for (func::FuncOp program : ranks) {
@@ -145,14 +151,15 @@ LogicalResult Verifier::checkWeights() {
     for (int64_t size : weight.getTensorAttr().getShape())
       all *= size;
     if (elements != all)
-      return weight.emitError() << "'" << weight.getName() << "' has " << all << " elements, but its first holders have "
-                                << elements;
+      return weight.emitError() << "'" << weight.getName() << "' has " << all
+                                << " elements, but its first holders have " << elements;
   }
   return success();
 }
 
 LogicalResult Verifier::checkOutput() {
-  int64_t outputs = llvm::count_if(ranks, [](func::FuncOp f) { return f.getFunctionType().getNumResults() != 0; });
+  int64_t outputs =
+      llvm::count_if(ranks, [](func::FuncOp f) { return f.getFunctionType().getNumResults() != 0; });
   if (outputs != 1)
     return module.emitError() << outputs << " ranks return logits, one must";
   return success();

@@ -1,4 +1,5 @@
-// llm-verify-model: closes the llm phase by checking what no single op can see, so that later phases may rely on it.
+// llm-verify-model: closes the llm phase by checking what no single op can see, so that later phases may rely
+// on it.
 #include "passes/llm/Passes.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -27,8 +28,11 @@ static LogicalResult checkLayers(func::FuncOp forward) {
   for (Operation &op : forward.getBody().front()) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       if (static_cast<int64_t>(attention.getLayer()) != next)
-        return attention.emitError() << "attention of layer " << attention.getLayer() << " stands where layer " << next
-                                     << " is due";
+        return attention.emitError() << "attention of layer " << attention.getLayer()
+                                     << " stands where layer " << next << " is due";
+      if (getLayer(attention) != next)
+        return attention.emitError() << "attention of layer " << next << " must carry " << kLayerAttr << " = "
+                                     << next << " : i32";
       ++next;
     }
     auto layer = getLayer(&op);
@@ -40,14 +44,17 @@ static LogicalResult checkLayers(func::FuncOp forward) {
   }
   if (next == 0)
     return forward.emitError() << "@forward has no attention";
+  if (current >= next)
+    return forward.emitError() << "layer " << current << " has no attention";
   return success();
 }
 
 static LogicalResult checkRope(RopeOp rope) {
   for (Operation *user : rope.getQOut().getUsers())
-    if (auto attention = dyn_cast<AttentionOp>(user); attention && attention.getHeadDim() != rope.getHeadDim())
-      return rope.emitError() << "rotates heads of " << rope.getHeadDim() << " elements that attention takes as "
-                              << attention.getHeadDim();
+    if (auto attention = dyn_cast<AttentionOp>(user);
+        attention && attention.getHeadDim() != rope.getHeadDim())
+      return rope.emitError() << "rotates heads of " << rope.getHeadDim()
+                              << " elements that attention takes as " << attention.getHeadDim();
   return success();
 }
 
@@ -56,8 +63,8 @@ struct VerifyModelPass : llmc::llm::impl::LLMVerifyModelBase<VerifyModelPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
-    if (!forward || !llvm::hasSingleElement(module.getOps<func::FuncOp>())) {
-      module.emitError() << "must hold one function, @forward";
+    if (!forward || forward.isDeclaration() || !llvm::hasSingleElement(module.getOps<func::FuncOp>())) {
+      module.emitError() << "must hold one function, @forward, with its body";
       return signalPassFailure();
     }
     if (failed(checkSignature(forward)) || failed(checkLayers(forward)))
