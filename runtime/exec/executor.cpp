@@ -5,10 +5,10 @@
 
 #include "runtime/exec/backend.h"
 #include "runtime/exec/ceilings.h"
+#include "runtime/exec/host_memory.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
 #include "runtime/exec/weight_loader.h"
-#include "runtime/plan/access.h"
 #include "runtime/plan/verify.h"
 #include "runtime/support/affinity.h"
 #include "runtime/support/error.h"
@@ -20,37 +20,25 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Refuses what this backend cannot run at all, before anything is allocated.
 void check_plan(const plan::LoadedPlan &plan) {
   if (const std::vector<plan::Problem> problems = plan::verify(plan.root()); !problems.empty())
     throw Error("the plan '" + plan.path() + "' does not hold: " + plan::to_string(problems));
-  uint64_t touched = 0; // all but the KV pages, which are committed as they are used
-  for (uint32_t rank = 0; rank < plan.num_ranks(); ++rank) {
-    const plan::Program &program = plan.program(rank);
-    const plan::Device &device = *plan.root().topology()->devices()->Get(program.device());
-    if (device.kind() != plan::DeviceKind::Cpu)
-      throw Error("rank " + std::to_string(rank) + " of the plan belongs on the " + plan::name_of(device.kind()) +
-                  " device " + plan::quoted(device.id()) + ", but this llmrt executes on CPUs: compile the plan with "
-                  "a topology of cpu devices");
-    touched += program.weight_bytes() + program.arena_bytes();
-  }
-  if (const uint64_t limit = memory_limit_bytes(); touched > limit)
-    throw Error("the plan's " + std::to_string(plan.num_ranks()) + " ranks need " + std::to_string(touched) +
-                " bytes for weights and activations, and this machine gives the process " + std::to_string(limit) +
-                ": use a smaller --dtype, model or --max-batched-tokens, or a machine with more memory");
 }
 
 class HostExecutor final : public Executor {
 public:
   HostExecutor(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options, StepDone on_done)
       : plan_(std::move(plan)) {
+    HostMemory memory = plan_host_memory(*plan_, memory_limit_bytes());
+    num_pages_ = memory.num_pages;
     const unsigned cores = static_cast<unsigned>(allowed_cores().size());
     const unsigned threads = options.threads ? options.threads : cores;
     const uint32_t count = plan_->num_ranks();
     unsigned running = 0;
     for (uint32_t rank = 0; rank < count; ++rank) {
       const unsigned share = std::max(1u, threads / count + (rank < threads % count ? 1 : 0));
-      ranks_.push_back(std::make_unique<Rank>(plan_, rank, static_cast<int>(share)));
+      ranks_.push_back(std::make_unique<Rank>(plan_, rank, std::move(memory.places[rank]), num_pages_,
+                                              static_cast<int>(share)));
       running += share;
     }
     const bool spare = running <= cores;
@@ -67,7 +55,7 @@ public:
     load.threads = threads;
     if (options.on_progress)
       load.on_progress = [&](uint64_t done, uint64_t total) { options.on_progress({done, total}); };
-    std::vector<std::byte *> regions;
+    std::vector<WeightRegion> regions;
     for (const auto &rank : ranks_)
       regions.push_back(rank->weights());
     load_weights(*plan_, regions, load);
@@ -76,6 +64,7 @@ public:
       ranks_[rank]->ready(world_->rank(rank));
     StepLoop::Options loop;
     loop.limits = StepLimits::of(plan_->root());
+    loop.limits.num_pages = num_pages_;
     loop.ranks = count;
     loop.in_flight = std::max(1u, plan_->root().pp());
     loop.output_rank = plan_->root().output_rank();
@@ -91,6 +80,8 @@ public:
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
 
   unsigned max_in_flight() const override { return loop_->in_flight(); }
+  std::string backend() const override { return "cpu"; }
+  uint32_t num_pages() const override { return num_pages_; }
 
   Ceilings measure_ceilings() override { return measure_host(plan_->root().model()->weight_dtype()); }
 
@@ -105,6 +96,7 @@ public:
 
 private:
   std::shared_ptr<const plan::LoadedPlan> plan_;
+  uint32_t num_pages_ = 0;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<comm::HostWorld> world_;
   std::unique_ptr<StepLoop> loop_; // last: its threads use all of the above

@@ -96,6 +96,12 @@ public:
   // (the prefix cache relies on it).
   virtual unsigned max_in_flight() const = 0;
 
+  // Where the ranks run: "cpu" or "cuda". A plan for GPUs runs on CPUs where there are none.
+  virtual std::string backend() const = 0;
+
+  // Pages of the KV pool that steps may name: the plan's, or fewer where CPUs stand in for GPUs with more memory.
+  virtual uint32_t num_pages() const = 0;
+
   // Whether StepBatch::sampling is heeded.
   virtual bool samples() const { return false; }
 

@@ -47,16 +47,26 @@ std::vector<std::string_view> kernels_of(plan::OpKind op) {
   return {};
 }
 
+bool is_for_gpu(plan::OpKind op, std::string_view kernel) {
+  constexpr std::string_view prefix = "cuda.";
+  const std::string_view name = plan::name_of(op);
+  if (op == plan::OpKind::NONE || kernel.substr(0, prefix.size()) != prefix ||
+      kernel.substr(prefix.size(), name.size()) != name)
+    return false;
+  const std::string_view variant = kernel.substr(prefix.size() + name.size());
+  return variant.empty() || variant.front() == '.';
+}
+
 void check_kernel(const std::string &where, plan::OpKind op, std::string_view kernel) {
   const std::vector<std::string_view> known = kernels_of(op);
-  if (std::find(known.begin(), known.end(), kernel) != known.end())
+  if (std::find(known.begin(), known.end(), kernel) != known.end() || is_for_gpu(op, kernel))
     return;
   std::string list;
   for (std::string_view name : known)
     list += (list.empty() ? "" : ", ") + std::string(name);
   throw Error(where + ": this llmrt has no kernel '" + std::string(kernel.substr(0, 80)) + "' (it has " +
               (list.empty() ? "none for this op" : list) +
-              "): compile the plan again with the llmc of this release, for CPU devices");
+              "): compile the plan again with the llmc of this release");
 }
 
 } // namespace llmrt::exec

@@ -142,16 +142,19 @@ private:
   }
 
   const plan::Weight &weight(uint32_t index) const { return plan_.weight(rank_, index); }
+  const WeightPlace &place(uint32_t index) const { return bases_.places->weights[index]; }
+  const std::byte *data_of(uint32_t index) const { return bases_.weights + place(index).offset; }
 
   // A norm weight or bias as f32.
   const float *vector(int64_t index) {
     if (index < 0)
       return nullptr;
     const plan::Weight &from = weight(static_cast<uint32_t>(index));
-    if (from.layout() != plan::Layout::RowMajor || from.rows() != 1)
+    const plan::Layout layout = place(static_cast<uint32_t>(index)).layout;
+    if (layout != plan::Layout::RowMajor || from.rows() != 1)
       refuse("weight " + plan::quoted(from.name()) + " is " + std::to_string(from.rows()) + " rows of layout " +
-             plan::name_of(from.layout()) + " where one row-major row belongs: compile the plan again");
-    const std::byte *data = bases_.weights + from.offset();
+             plan::name_of(layout) + " where one row-major row belongs: compile the plan again");
+    const std::byte *data = data_of(static_cast<uint32_t>(index));
     const cpu::DType dtype = memory_type(from.dtype(), "weight " + plan::quoted(from.name()));
     if (dtype == cpu::DType::f32)
       return reinterpret_cast<const float *>(data);
@@ -170,7 +173,7 @@ private:
     const plan::KvCache &kv = *program_.kv();
     const plan::Limits &limits = *plan_.root().limits();
     cpu::KvPool pool;
-    pool.base = bases_.kv + uint64_t{layer} * limits.num_pages() * kv.layer_page_bytes();
+    pool.base = bases_.kv + uint64_t{layer} * bases_.num_pages * kv.layer_page_bytes();
     pool.page_stride_bytes = static_cast<int64_t>(kv.layer_page_bytes());
     pool.dtype = memory_type(kv.dtype(), "the KV cache");
     pool.kv_heads = static_cast<int>(kv_heads);
@@ -188,9 +191,7 @@ private:
 
   void add(const plan::Op &op) {
     check_kernel(where(), op.op_type(), plan::view_of(op.kernel()));
-    if (const plan::CommInfo info = plan::comm_of(op); info.is_comm && info.comm != plan::Comm::Host)
-      refuse(std::string("it communicates by ") + plan::name_of(info.comm) +
-             ", but ranks on CPUs of one process use 'host': compile the plan again for CPU devices");
+    // Whatever communicator the plan names, ranks on CPUs of one process share the host's memory.
     shadow_used_ = 0;
     after_.clear();
     switch (op.op_type()) {
@@ -254,9 +255,9 @@ private:
     prepared.call.out = out.data;
     prepared.call.out_stride = out.stride;
     prepared.call.H = out.cols;
-    prepared.call.table = bases_.weights + table.offset();
+    prepared.call.table = data_of(op.table());
     prepared.call.dtype = memory_type(table.dtype(), "the embedding table");
-    prepared.call.packed = table.layout() == plan::Layout::Packed16;
+    prepared.call.packed = place(op.table()).layout == plan::Layout::Packed16;
     prepared.call.begin = static_cast<int64_t>(op.vocab_begin());
     prepared.call.end = static_cast<int64_t>(op.vocab_begin() + op.vocab_count());
     prepared.call.scale = op.scale();
@@ -275,15 +276,16 @@ private:
 
   void add(const plan::Linear &op) {
     const plan::Weight &w = weight(op.weight());
-    if (w.layout() != plan::Layout::Packed16)
-      refuse("weight " + plan::quoted(w.name()) + " is " + plan::name_of(w.layout()) +
+    memory_type(w.dtype(), "weight " + plan::quoted(w.name()));
+    if (const plan::Layout layout = place(op.weight()).layout; layout != plan::Layout::Packed16)
+      refuse("weight " + plan::quoted(w.name()) + " is " + plan::name_of(layout) +
              ", but the CPU's linear kernel reads packed16: compile the plan again");
     const Matrix input = read(op.input()), out = write(op.out());
     LinearOp prepared{};
     prepared.rows = out.rows;
     prepared.call.x = input.data;
     prepared.call.ldx = input.stride;
-    prepared.call.w = bases_.weights + w.offset();
+    prepared.call.w = data_of(op.weight());
     prepared.call.dtype = memory_type(w.dtype(), "weight " + plan::quoted(w.name()));
     prepared.call.y = out.data;
     prepared.call.ldy = out.stride;

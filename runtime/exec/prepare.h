@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "runtime/exec/ops.h"
+#include "runtime/exec/weight_places.h"
 #include "runtime/plan/loaded_plan.h"
 #include "runtime/support/region.h"
 
 namespace llmrt::exec {
 
-// Where a rank's memory starts.
+// Where a rank's memory starts, and how it is laid out where that is not the plan's business.
 struct RankBases {
   std::byte *weights = nullptr, *arena = nullptr, *kv = nullptr;
+  const WeightPlaces *places = nullptr; // of the weights
+  uint32_t num_pages = 0;               // of each layer in the pool
 };
 
 // A norm weight or bias that the plan keeps in a 16-bit type; kernels want it as f32, so it is widened after loading.

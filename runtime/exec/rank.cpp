@@ -13,12 +13,11 @@ namespace {
 std::string purpose(const char *what, uint32_t rank) { return std::string(what) + " of rank " + std::to_string(rank); }
 } // namespace
 
-Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int threads)
-    : plan_(std::move(plan)), rank_(rank), weights_(plan_->program(rank).weight_bytes(), purpose("the weights", rank)),
+Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, WeightPlaces places, uint32_t num_pages, int threads)
+    : plan_(std::move(plan)), rank_(rank), places_(std::move(places)), weights_(places_.bytes, purpose("the weights", rank)),
       arena_(plan_->program(rank).arena_bytes(), purpose("the activations", rank)),
-      kv_(plan_->program(rank).kv() ? plan_->program(rank).kv()->bytes() : 0, purpose("the KV pages", rank)),
-      team_(threads),
-      program_(prepare(*plan_, rank, RankBases{weights_.data(), arena_.data(), kv_.data()}, threads)) {
+      kv_(kv_page_bytes(*plan_, rank) * num_pages, purpose("the KV pages", rank)), team_(threads),
+      program_(prepare(*plan_, rank, RankBases{weights_.data(), arena_.data(), kv_.data(), &places_, num_pages}, threads)) {
   team_.scratch(program_.team_scratch);
 }
 
@@ -61,6 +60,11 @@ RankMemory Rank::memory() const {
   memory.workspace = team_.scratch_bytes() + program_.extra_bytes();
   memory.kv = kv_.mapped();
   return memory;
+}
+
+uint64_t kv_page_bytes(const plan::LoadedPlan &plan, uint32_t rank) {
+  const plan::KvCache *kv = plan.program(rank).kv();
+  return kv ? kv->page_bytes() : 0;
 }
 
 comm::HostWorldOptions world_of(const plan::LoadedPlan &plan) {

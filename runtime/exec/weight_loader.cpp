@@ -26,6 +26,7 @@ constexpr uint64_t kPieceBytes = 1 << 20; // f32 scratch of a piece, unless one 
 // A weight with its parts in the order of their destination rows, so that those of a piece are found at once.
 struct Target {
   const plan::Weight *weight = nullptr;
+  plan::Layout layout = plan::Layout::RowMajor; // in memory
   std::byte *data = nullptr;
   std::vector<const plan::WeightPart *> parts; // by dst_row
   std::vector<uint64_t> reach;                 // reach[i]: the largest end row of parts[0 … i]
@@ -54,19 +55,20 @@ cpu::DType memory_type(const std::string &label, plan::DType dtype) {
   }
 }
 
-Target make_target(const plan::LoadedPlan &plan, uint32_t rank, const plan::Weight &weight, std::byte *region) {
+Target make_target(const plan::LoadedPlan &plan, uint32_t rank, const plan::Weight &weight, const WeightPlace &place,
+                   const WeightRegion &region) {
   const std::string name = label(rank, weight);
   memory_type(name, weight.dtype());
   uint64_t bytes = 0;
-  if (!plan::weight_bytes(weight.dtype(), weight.layout(), weight.rows(), weight.cols(), bytes) ||
-      bytes > weight.bytes() || weight.offset() > plan.program(rank).weight_bytes() ||
-      weight.bytes() > plan.program(rank).weight_bytes() - weight.offset())
-    throw Error(name + " needs " + std::to_string(bytes) + " bytes, the plan gives it " +
-                std::to_string(weight.bytes()) + " at " + std::to_string(weight.offset()) + " of " +
-                std::to_string(plan.program(rank).weight_bytes()) + ": compile the plan again");
+  if (!plan::weight_bytes(weight.dtype(), place.layout, weight.rows(), weight.cols(), bytes) || bytes > place.bytes ||
+      place.offset > region.places.bytes || place.bytes > region.places.bytes - place.offset)
+    throw Error(name + " needs " + std::to_string(bytes) + " bytes, the plan gives it " + std::to_string(place.bytes) +
+                " at " + std::to_string(place.offset) + " of " + std::to_string(region.places.bytes) +
+                ": compile the plan again");
   Target target;
   target.weight = &weight;
-  target.data = region + weight.offset();
+  target.layout = place.layout;
+  target.data = region.data + place.offset;
   for (const plan::WeightPart *part : plan::each(weight.parts())) {
     const plan::Tensor &tensor = plan.tensor(*part);
     const auto inside = [](uint64_t begin, uint64_t count, uint64_t end) {
@@ -102,7 +104,7 @@ public:
 
     const cpu::DType dtype = memory_type("a weight", weight.dtype());
     const auto N = static_cast<int64_t>(weight.rows()), K = static_cast<int64_t>(cols);
-    if (weight.layout() == plan::Layout::Packed16) {
+    if (target.layout == plan::Layout::Packed16) {
       if (piece.row == 0)
         cpu::pack_weight_padding(target.data, dtype, N, K);
       cpu::pack_weight_rows(target.data, dtype, N, K, static_cast<int64_t>(piece.row),
@@ -148,7 +150,7 @@ uint64_t piece_rows(const plan::Weight &weight) {
 
 } // namespace
 
-void load_weights(const plan::LoadedPlan &plan, const std::vector<std::byte *> &regions, const WeightLoad &options) {
+void load_weights(const plan::LoadedPlan &plan, const std::vector<WeightRegion> &regions, const WeightLoad &options) {
   const WeightFiles files(plan, options.folder);
   for (const plan::Tensor *tensor : plan::each(plan.root().tensors()))
     check_tensor(plan, *tensor);
@@ -156,14 +158,17 @@ void load_weights(const plan::LoadedPlan &plan, const std::vector<std::byte *> &
   std::vector<Target> targets;
   std::vector<Piece> pieces;
   uint64_t total = 0;
-  for (uint32_t rank = 0; rank < plan.num_ranks(); ++rank)
-    for (const plan::Weight *weight : plan::each(plan.program(rank).weights())) {
-      targets.push_back(make_target(plan, rank, *weight, regions.at(rank)));
+  for (uint32_t rank = 0; rank < plan.num_ranks(); ++rank) {
+    const WeightRegion &region = regions.at(rank);
+    for (uint32_t i = 0; i < plan::size_of(plan.program(rank).weights()); ++i) {
+      const plan::Weight *weight = plan.program(rank).weights()->Get(i);
+      targets.push_back(make_target(plan, rank, *weight, region.places.weights.at(i), region));
       const uint64_t step = piece_rows(*weight);
       for (uint64_t row = 0; row < weight->rows(); row += step)
         pieces.push_back({static_cast<uint32_t>(targets.size() - 1), row, std::min(step, weight->rows() - row)});
       total += weight->bytes();
     }
+  }
 
   std::atomic<size_t> next{0};
   std::atomic<uint64_t> done{0};

@@ -8,9 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "runtime/exec/weight_places.h"
 #include "runtime/plan/loaded_plan.h"
 
 namespace llmrt::exec {
+
+// The memory of one rank's weights: places.bytes bytes, zero, aligned to 256.
+struct WeightRegion {
+  std::byte *data = nullptr;
+  WeightPlaces places;
+};
 
 struct WeightLoad {
   std::string folder;   // where relative file paths start; empty: the plan's own folder
@@ -20,8 +27,8 @@ struct WeightLoad {
   std::function<void(uint64_t done, uint64_t total)> on_progress = {};
 };
 
-// regions[r]: program(r).weight_bytes() bytes, zero, aligned to 256. The plan must have passed plan::verify().
+// regions[r]: that of rank r. The plan must have passed plan::verify().
 // Throws llmrt::Error; the regions' contents are then undefined.
-void load_weights(const plan::LoadedPlan &plan, const std::vector<std::byte *> &regions, const WeightLoad &options);
+void load_weights(const plan::LoadedPlan &plan, const std::vector<WeightRegion> &regions, const WeightLoad &options);
 
 } // namespace llmrt::exec

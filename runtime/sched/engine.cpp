@@ -69,6 +69,7 @@ public:
     executor_ = make_executor([this](const exec::StepBatch &batch, const exec::LogitsView &logits,
                                      const std::string &error) { step_done(batch, logits, error); });
     max_in_flight_ = std::max(1u, executor_->max_in_flight());
+    model_.num_pages = std::min(model_.num_pages, executor_->num_pages());
     scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, max_in_flight_);
     if (executor_->samples())
       scheduler_->draw_on_device();
@@ -178,6 +179,7 @@ public:
     return s;
   }
 
+  std::string backend() const override { return executor_->backend(); }
   exec::Ceilings measure_ceilings() override { return executor_->measure_ceilings(); }
   std::vector<exec::RankMemory> memory() const override { return executor_->memory(); }
 
@@ -445,7 +447,7 @@ private:
     }
   }
 
-  const EngineModel model_;
+  EngineModel model_; // does not change once the executor stands
   const size_t max_queued_;
   uint64_t seed_base_ = 0;
   unsigned max_in_flight_ = 1;

@@ -88,6 +88,9 @@ public:
 
   virtual EngineStats stats() const = 0;
 
+  // See exec::Executor::backend(); empty where there is none.
+  virtual std::string backend() const { return {}; }
+
   // See exec::Executor::measure_ceilings(); only while idle.
   virtual exec::Ceilings measure_ceilings() { return {}; }
 

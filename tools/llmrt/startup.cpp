@@ -94,6 +94,19 @@ void print_memory(const plan::LoadedPlan &plan, const std::vector<exec::RankMemo
   }
 }
 
+// The devices are the compiler's business, but a plan for GPUs that runs on the CPU should not surprise
+// anybody.
+void notice_devices(const plan::Plan &plan, const Engine &engine) {
+  if (engine.backend() != "cpu")
+    return;
+  uint32_t cuda = 0;
+  for (const plan::Program *program : *plan.programs())
+    cuda += plan.topology()->devices()->Get(program->device())->kind() == plan::DeviceKind::Cuda;
+  if (cuda > 0)
+    std::fprintf(stderr, "llmrt: notice: the plan is for %u CUDA devices; here its ranks run on the CPU\n",
+                 cuda);
+}
+
 } // namespace
 
 Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report) {
@@ -118,6 +131,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   s.engine = Engine::create(s.plan, options);
   bar.clear();
+  notice_devices(s.plan->root(), *s.engine);
   if (report) {
     print_memory(*s.plan, s.engine->memory());
     const plan::Plan &plan = s.plan->root();
@@ -128,7 +142,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
                  plan.model()->served_name() ? plan.model()->served_name()->c_str() : s.plan->path().c_str(),
                  seconds_since(begin), s.plan->num_ranks(), plan.tp(), plan.pp(), limits.max_num_seqs(),
                  limits.max_model_len(),
-                 static_cast<unsigned long long>(limits.num_pages()) * limits.page_size());
+                 static_cast<unsigned long long>(s.engine->stats().pages_total) * limits.page_size());
   }
   return s;
 }

@@ -111,6 +111,8 @@ public:
 
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
   unsigned max_in_flight() const override { return loop_->in_flight(); }
+  std::string backend() const override { return "cuda"; }
+  uint32_t num_pages() const override { return plan_->root().limits()->num_pages(); }
   bool samples() const override { return true; }
   Ceilings measure_ceilings() override {
     Ceilings sum;
@@ -135,10 +137,10 @@ public:
 private:
   void load(const ExecutorOptions &options) {
     std::vector<Region> regions;
-    std::vector<std::byte *> pointers;
+    std::vector<WeightRegion> pointers;
     for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank) {
       regions.emplace_back(plan_->program(rank).weight_bytes(), "the weights of rank " + std::to_string(rank) + " on the host");
-      pointers.push_back(regions.back().data());
+      pointers.push_back({regions.back().data(), planned_places(plan_->program(rank))});
     }
     WeightLoad load;
     load.folder = options.plan_folder;
@@ -147,7 +149,7 @@ private:
       load.on_progress = [&](uint64_t done, uint64_t total) { options.on_progress({done, total}); };
     load_weights(*plan_, pointers, load);
     for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank)
-      ranks_[rank]->load(pointers[rank]);
+      ranks_[rank]->load(pointers[rank].data);
   }
 
   std::shared_ptr<const plan::LoadedPlan> plan_;

@@ -24,7 +24,7 @@ std::string error_after(const std::function<void(LoaderPlan &)> &harm) {
   const auto loaded = plan.pack();
   Region region(plan.plan.programs[0]->weight_bytes, "a test");
   try {
-    load_weights(*loaded, {region.data()}, {});
+    load_weights(*loaded, {{region.data(), planned_places(loaded->program(0))}}, {});
   } catch (const Error &e) {
     return e.what();
   }
@@ -112,7 +112,7 @@ TEST(LoaderErrors, AnErrorInOneThreadEndsAll) {
   Region region(plan.plan.programs[0]->weight_bytes, "a test");
   WeightLoad options;
   options.threads = 4;
-  EXPECT_THROW(load_weights(*loaded, {region.data()}, options), Error);
+  EXPECT_THROW(load_weights(*loaded, {{region.data(), planned_places(loaded->program(0))}}, options), Error);
 }
 
 TEST(LoaderErrors, AProgressCallbackMayThrow) {
@@ -123,7 +123,7 @@ TEST(LoaderErrors, AProgressCallbackMayThrow) {
   Region region(plan.plan.programs[0]->weight_bytes, "a test");
   WeightLoad options;
   options.on_progress = [](uint64_t, uint64_t) { throw Error("enough"); };
-  EXPECT_THROW(load_weights(*loaded, {region.data()}, options), Error);
+  EXPECT_THROW(load_weights(*loaded, {{region.data(), planned_places(loaded->program(0))}}, options), Error);
 }
 
 } // namespace

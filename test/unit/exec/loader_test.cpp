@@ -47,10 +47,10 @@ std::vector<float> whole(const LoaderPlan &plan, uint32_t index) {
 void load_and_compare(const LoaderPlan &plan, unsigned threads = 2) {
   const auto loaded = plan.pack();
   std::vector<Region> regions;
-  std::vector<std::byte *> bases;
-  for (const auto &program : plan.plan.programs) {
-    regions.emplace_back(program->weight_bytes, "a test");
-    bases.push_back(regions.back().data());
+  std::vector<WeightRegion> bases;
+  for (uint32_t rank = 0; rank < loaded->num_ranks(); ++rank) {
+    regions.emplace_back(loaded->program(rank).weight_bytes(), "a test");
+    bases.push_back({regions.back().data(), planned_places(loaded->program(rank))});
   }
   uint64_t last = 0, total = 0;
   WeightLoad options;

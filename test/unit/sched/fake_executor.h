@@ -50,6 +50,8 @@ public:
   ~FakeExecutor() override;
   void submit(std::shared_ptr<const exec::StepBatch> batch) override;
   unsigned max_in_flight() const override { return options_.depth; }
+  std::string backend() const override { return "fake"; }
+  uint32_t num_pages() const override { return model_.num_pages; }
   std::vector<exec::RankMemory> memory() const override { return {{0, 1, 2, 3, 4}}; }
 
 private:
