@@ -59,8 +59,9 @@ void StringMatcher::add(std::string_view key, int32_t value) {
       next = static_cast<uint32_t>(nodes_.size());
       nodes_.emplace_back();
       auto &children = nodes_[node].children;
-      children.insert(std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0)),
-                      {byte, next});
+      children.insert(
+          std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0)),
+          {byte, next});
     }
     node = next;
   }
@@ -95,7 +96,8 @@ size_t StringMatcher::next_start(std::string_view text, size_t pos) const {
   return pos;
 }
 
-AddedTokens AddedTokens::from_json(const JsonView &json, const TokenTable &vocab, const Normalizer &normalizer) {
+AddedTokens AddedTokens::from_json(const JsonView &json, const TokenTable &vocab,
+                                   const Normalizer &normalizer) {
   AddedTokens added;
   std::unordered_map<std::string, size_t> by_content;
   for (const JsonView &item : json.items()) {
@@ -105,7 +107,8 @@ AddedTokens AddedTokens::from_json(const JsonView &json, const TokenTable &vocab
       continue;
     int64_t id = item.at("id").integer();
     if (id < 0 || id >= (1 << 22))
-      item.fail("has the id " + std::to_string(id) + "; ids run from 0 to " + std::to_string((1 << 22) - 1) + ".");
+      item.fail("has the id " + std::to_string(id) + "; ids run from 0 to " + std::to_string((1 << 22) - 1) +
+                ".");
     t.id = vocab.find(t.content).value_or(static_cast<int32_t>(id));
     t.special = item.boolean_or("special", false);
     t.single_word = item.boolean_or("single_word", false);

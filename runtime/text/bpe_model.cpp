@@ -12,8 +12,8 @@
 namespace llmrt::text {
 namespace {
 
-constexpr size_t kShortWord = 48;      // symbols; below this scanning beats the heap
-constexpr int64_t kMaxId = 1 << 22;    // bounds the table of ids
+constexpr size_t kShortWord = 48;                    // symbols; below this scanning beats the heap
+constexpr int64_t kMaxId = 1 << 22;                  // bounds the table of ids
 constexpr std::string_view kMarker = "\xE2\x96\x81"; // "▁", SentencePiece's space
 
 bool later(const BpeWorkspace::Candidate &a, const BpeWorkspace::Candidate &b) {
@@ -131,7 +131,11 @@ void BpeModel::read_merges(const JsonView &json) {
     joined.assign(left).append(right);
     auto l = vocab_.find(left), r = vocab_.find(right), product = vocab_.find(joined);
     if (!l || !r || !product)
-      fail("uses the token \"" + std::string(!l ? left : !r ? right : joined) + "\", which is not in model.vocab.");
+      fail("uses the token \"" +
+           std::string(!l   ? left
+                       : !r ? right
+                            : joined) +
+           "\", which is not in model.vocab.");
     merges_.put(*l, *r, {rank++, *product});
     products.push_back(*product);
     ++index;
@@ -141,8 +145,9 @@ void BpeModel::read_merges(const JsonView &json) {
 
 void BpeModel::prepare_boundaries(const std::vector<int32_t> &products) {
   // Where unknown characters may vanish, their neighbours could merge across the border.
-  bool none_vanish = unk_ >= 0 || (byte_fallback_ && std::all_of(fallback_token_.begin(), fallback_token_.end(),
-                                                                 [](int32_t id) { return id >= 0; }));
+  bool none_vanish =
+      unk_ >= 0 || (byte_fallback_ && std::all_of(fallback_token_.begin(), fallback_token_.end(),
+                                                  [](int32_t id) { return id >= 0; }));
   splits_at_marker_ = !bytes_ && none_vanish && vocab_.find(kMarker) &&
                       std::none_of(products.begin(), products.end(),
                                    [&](int32_t id) { return has_inner_marker(vocab_.text(id)); });
@@ -269,7 +274,8 @@ void BpeModel::merge_short(std::vector<int32_t> &symbols) const {
     if (next[best].rank == MergeTable::kNone)
       break;
     symbols[best] = next[best].token;
-    std::copy(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 2, symbols.begin() + static_cast<std::ptrdiff_t>(n),
+    std::copy(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 2,
+              symbols.begin() + static_cast<std::ptrdiff_t>(n),
               symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     for (size_t i = best + 1; i + 2 < n; ++i)
       next[i] = next[i + 1];

@@ -100,7 +100,7 @@ private:
   bool bytes_ = false;
   bool byte_fallback_ = false, fuse_unk_ = false, ignore_merges_ = false;
   int32_t unk_ = -1;
-  std::array<int32_t, 256> byte_symbol_{};   // bytes_: token of each byte's character, -1: none
+  std::array<int32_t, 256> byte_symbol_{};    // bytes_: token of each byte's character, -1: none
   std::array<int32_t, 256> fallback_token_{}; // byte_fallback_: token "<0xNN>", -1: none
   TokenTable raw_words_;                      // bytes_ and ignore_merges_: tokens by their raw bytes
   bool splits_at_marker_ = false; // no merge reaches across a "▁" that follows another character

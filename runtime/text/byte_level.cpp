@@ -29,9 +29,13 @@ constexpr Tables kTables;
 
 } // namespace
 
-char32_t byte_to_char(uint8_t byte) { return kTables.to_char[byte]; }
+char32_t byte_to_char(uint8_t byte) {
+  return kTables.to_char[byte];
+}
 
-int char_to_byte(char32_t cp) { return cp < 512 ? kTables.to_byte[cp] : -1; }
+int char_to_byte(char32_t cp) {
+  return cp < 512 ? kTables.to_byte[cp] : -1;
+}
 
 void append_byte_chars(std::string_view bytes, std::string &out) {
   for (char c : bytes)

@@ -10,7 +10,8 @@
 namespace llmrt::text {
 namespace {
 
-constexpr std::string_view kSupported = "ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip and Sequence";
+constexpr std::string_view kSupported =
+    "ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip and Sequence";
 constexpr int kMaxNesting = 16;
 
 char32_t one_character(const JsonView &json) {
@@ -34,7 +35,10 @@ std::optional<unsigned char> byte_of(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>')
     return std::nullopt;
   auto digit = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
   };
   int high = token[3] == '+' ? 0 : digit(token[3]), low = digit(token[4]);
   if (high < 0 || low < 0)
@@ -44,7 +48,9 @@ std::optional<unsigned char> byte_of(std::string_view token) {
 
 } // namespace
 
-Decoder::Decoder() { steps_.emplace_back(JoinWithSpaces{}); }
+Decoder::Decoder() {
+  steps_.emplace_back(JoinWithSpaces{});
+}
 
 Decoder Decoder::from_json(const JsonView &json) {
   Decoder d;
@@ -63,13 +69,13 @@ void Decoder::add(const JsonView &json, int depth) {
   } else if (type == "ByteLevel") {
     steps_.emplace_back(ByteLevel{});
   } else if (type == "Metaspace") {
-    steps_.emplace_back(
-        Metaspace{one_character(json.at("replacement")), prepend_scheme_from_json(json) != PrependScheme::kNever});
+    steps_.emplace_back(Metaspace{one_character(json.at("replacement")),
+                                  prepend_scheme_from_json(json) != PrependScheme::kNever});
   } else if (type == "Replace") {
     JsonView pattern = json.at("pattern");
     if (auto literal = pattern.find("String"))
-      steps_.emplace_back(
-          Replace{Pattern::literal(std::string(literal->string())), std::string(json.at("content").string())});
+      steps_.emplace_back(Replace{Pattern::literal(std::string(literal->string())),
+                                  std::string(json.at("content").string())});
     else
       steps_.emplace_back(
           Replace{Pattern::regex(pattern.at("Regex").string()), std::string(json.at("content").string())});
@@ -109,7 +115,9 @@ std::string Decoder::token_bytes(std::string_view token) const {
 
 Decoder::Stream::Stream(const Decoder &decoder) : decoder_(&decoder), states_(decoder.steps_.size()) {}
 
-void Decoder::Stream::push(std::string_view token, std::string &out) { feed(0, token, true, out); }
+void Decoder::Stream::push(std::string_view token, std::string &out) {
+  feed(0, token, true, out);
+}
 
 void Decoder::Stream::finish(std::string &out) {
   end_of_stream(0, out);

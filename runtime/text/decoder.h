@@ -33,14 +33,14 @@ public:
   private:
     friend class Decoder;
     struct StepState {
-      bool first_token = true;  // no token has ended yet
-      bool token_open = false;  // part of a token has passed
-      std::string buffer;       // text of an unfinished token, or of a byte run
-      Utf8Repair repair;        // ByteLevel
-      size_t run = 0;           // ByteFallback: bytes in the run; Strip: trailing characters held back
-      size_t settled = 0;       // ByteFallback: leading bytes of the run that are whole characters
-      bool run_is_bad = false;  // ByteFallback: the run can no longer become valid
-      size_t start_left = 0;    // Strip: how many leading characters may still be cut
+      bool first_token = true; // no token has ended yet
+      bool token_open = false; // part of a token has passed
+      std::string buffer;      // text of an unfinished token, or of a byte run
+      Utf8Repair repair;       // ByteLevel
+      size_t run = 0;          // ByteFallback: bytes in the run; Strip: trailing characters held back
+      size_t settled = 0;      // ByteFallback: leading bytes of the run that are whole characters
+      bool run_is_bad = false; // ByteFallback: the run can no longer become valid
+      size_t start_left = 0;   // Strip: how many leading characters may still be cut
     };
     void feed(size_t step, std::string_view text, bool ends_token, std::string &out);
     void end_of_stream(size_t step, std::string &out);

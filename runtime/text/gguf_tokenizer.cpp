@@ -21,7 +21,9 @@ constexpr size_t kMaxDerivedToken = 1024;            // bytes; bounds the search
 constexpr const char *kTiktokenHead = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)";
 constexpr const char *kTiktokenTail = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-[[noreturn]] void fail(const std::string &problem) { throw Error("GGUF tokenizer: " + problem); }
+[[noreturn]] void fail(const std::string &problem) {
+  throw Error("GGUF tokenizer: " + problem);
+}
 
 // For messages: whatever bytes the file holds.
 std::string shown(const std::string &text) {
@@ -32,7 +34,10 @@ json split(const std::string &regex) {
   return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 json byte_level(bool prefix_space, bool use_regex) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", prefix_space},
+          {"trim_offsets", true},
+          {"use_regex", use_regex}};
 }
 
 // What a value of "tokenizer.ggml.pre" stands for.
@@ -49,12 +54,19 @@ struct NamedFamily {
   Family (*make)();
 };
 
-Family gpt2() { return {json::array(), true}; }
-Family smollm() { return {json::array({{{"type", "Digits"}, {"individual_digits", true}}}), true}; }
-Family llama3() {
-  return {json::array({split(std::string(kTiktokenHead) + R"(\p{N}{1,3})" + kTiktokenTail)}), false, false, true, true};
+Family gpt2() {
+  return {json::array(), true};
 }
-Family deepseek_qwen() { return {json::array({split(std::string(kTiktokenHead) + R"(\p{N})" + kTiktokenTail)})}; }
+Family smollm() {
+  return {json::array({{{"type", "Digits"}, {"individual_digits", true}}}), true};
+}
+Family llama3() {
+  return {json::array({split(std::string(kTiktokenHead) + R"(\p{N}{1,3})" + kTiktokenTail)}), false, false,
+          true, true};
+}
+Family deepseek_qwen() {
+  return {json::array({split(std::string(kTiktokenHead) + R"(\p{N})" + kTiktokenTail)})};
+}
 Family qwen2() {
   Family f = deepseek_qwen();
   f.nfc = true;
@@ -68,9 +80,12 @@ Family unnamed() {
 }
 
 constexpr NamedFamily kFamilies[] = {
-    {"default", unnamed},  {"deepseek-r1-qwen", deepseek_qwen}, {"gpt-2", gpt2},   {"llama-bpe", llama3},
-    {"llama3", llama3},    {"llama-v3", llama3},                {"phi-2", gpt2},   {"qwen2", qwen2},
-    {"refact", smollm},    {"smollm", smollm},                  {"starcoder", smollm},
+    {"default", unnamed},  {"deepseek-r1-qwen", deepseek_qwen},
+    {"gpt-2", gpt2},       {"llama-bpe", llama3},
+    {"llama3", llama3},    {"llama-v3", llama3},
+    {"phi-2", gpt2},       {"qwen2", qwen2},
+    {"refact", smollm},    {"smollm", smollm},
+    {"starcoder", smollm},
 };
 
 Family family_of(const std::string &pre) {
@@ -80,7 +95,8 @@ Family family_of(const std::string &pre) {
       return f.make();
     known += (known.empty() ? "" : ", ") + std::string(f.pre);
   }
-  fail("the pre-tokeniser " + shown(pre) + " (tokenizer.ggml.pre) is not supported; supported are " + known + ".");
+  fail("the pre-tokeniser " + shown(pre) + " (tokenizer.ggml.pre) is not supported; supported are " + known +
+       ".");
 }
 
 std::string quoted(const std::string &text, const char *what, size_t index) {
@@ -99,8 +115,8 @@ Index index_tokens(const GgufTokenizer &g) {
   for (size_t id = 0; id < g.tokens.size(); ++id) {
     auto [it, fresh] = index.emplace(g.tokens[id], static_cast<int32_t>(id));
     if (!fresh)
-      fail("tokens " + std::to_string(it->second) + " and " + std::to_string(id) + " are both " + shown(g.tokens[id]) +
-           "; every token must be unique.");
+      fail("tokens " + std::to_string(it->second) + " and " + std::to_string(id) + " are both " +
+           shown(g.tokens[id]) + "; every token must be unique.");
   }
   return index;
 }
@@ -117,20 +133,23 @@ std::vector<DerivedMerge> derive_merges(const GgufTokenizer &g, const Index &ind
   if (g.scores.size() != g.tokens.size())
     fail("there are no merges, and " + std::to_string(g.scores.size()) + " scores for " +
          std::to_string(g.tokens.size()) + " tokens; merges can be derived only from one score per token.");
-  auto type = [&](int32_t id) { return g.token_types.empty() ? int{kNormal} : g.token_types[static_cast<size_t>(id)]; };
-  auto mergeable = [&](int32_t id) { return type(id) != kUnknown && type(id) != kControl && type(id) != kByte; };
+  auto type = [&](int32_t id) {
+    return g.token_types.empty() ? int{kNormal} : g.token_types[static_cast<size_t>(id)];
+  };
+  auto mergeable = [&](int32_t id) {
+    return type(id) != kUnknown && type(id) != kControl && type(id) != kByte;
+  };
   std::vector<DerivedMerge> merges;
   for (size_t id = 0; id < g.tokens.size(); ++id) {
     std::string_view token = g.tokens[id];
     if (!mergeable(static_cast<int32_t>(id)))
       continue;
     if (token.size() > kMaxDerivedToken)
-      fail("token " + std::to_string(id) + " has " + std::to_string(token.size()) + " bytes; without merges at most " +
-           std::to_string(kMaxDerivedToken) + " are supported.");
+      fail("token " + std::to_string(id) + " has " + std::to_string(token.size()) +
+           " bytes; without merges at most " + std::to_string(kMaxDerivedToken) + " are supported.");
     auto is_border = [&](size_t i) { return (static_cast<unsigned char>(token[i]) & 0xC0) != 0x80; };
-    auto chars = static_cast<uint32_t>(std::count_if(token.begin(), token.end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    }));
+    auto chars = static_cast<uint32_t>(std::count_if(
+        token.begin(), token.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
     size_t first = merges.size();
     uint32_t left_chars = 1;
     for (size_t cut = 1; cut < token.size(); ++cut) {
@@ -145,9 +164,9 @@ std::vector<DerivedMerge> derive_merges(const GgufTokenizer &g, const Index &ind
         continue;
       merges.push_back({g.scores[id], n, chars - n, left->second, right->second});
     }
-    std::sort(merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(), [](const auto &a, const auto &b) {
-      return a.left != b.left ? a.left < b.left : a.right < b.right;
-    });
+    std::sort(
+        merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(),
+        [](const auto &a, const auto &b) { return a.left != b.left ? a.left < b.left : a.right < b.right; });
   }
   std::stable_sort(merges.begin(), merges.end(), [](const auto &a, const auto &b) {
     if (a.score != b.score)
@@ -175,7 +194,8 @@ std::string merges_text(const GgufTokenizer &g, const Index &index) {
     const std::string &merge = g.merges[i];
     size_t space = merge.find(' ', 1); // a token is never empty, so a leading space belongs to it
     if (space == std::string::npos || space + 1 == merge.size())
-      fail("merge " + std::to_string(i) + " (" + shown(merge) + ") does not hold two tokens with a space between them.");
+      fail("merge " + std::to_string(i) + " (" + shown(merge) +
+           ") does not hold two tokens with a space between them.");
     std::string left = merge.substr(0, space), right = merge.substr(space + 1);
     for (const std::string &part : {left, right, left + right})
       if (!index.contains(part))
@@ -242,7 +262,8 @@ json frame(const GgufTokenizer &g, bool add_bos, bool add_eos) {
 
 void check(const GgufTokenizer &g) {
   if (g.model != "gpt2" && g.model != "llama")
-    fail("the model " + shown(g.model) + " (tokenizer.ggml.model) is not supported; supported are gpt2 (byte-level BPE) "
+    fail("the model " + shown(g.model) +
+         " (tokenizer.ggml.model) is not supported; supported are gpt2 (byte-level BPE) "
          "and llama (SentencePiece BPE).");
   if (g.tokens.empty())
     fail("tokenizer.ggml.tokens is empty.");
@@ -250,9 +271,10 @@ void check(const GgufTokenizer &g) {
     fail("there are " + std::to_string(g.tokens.size()) + " tokens, more than the limit of " +
          std::to_string(size_t{1} << 22) + ".");
   if (!g.token_types.empty() && g.token_types.size() != g.tokens.size())
-    fail("there are " + std::to_string(g.token_types.size()) + " token types for " + std::to_string(g.tokens.size()) +
-         " tokens; the numbers must be equal.");
-  for (auto [name, id] : {std::pair{"bos", g.bos_id}, {"eos", g.eos_id}, {"unknown", g.unk_id}, {"padding", g.pad_id}})
+    fail("there are " + std::to_string(g.token_types.size()) + " token types for " +
+         std::to_string(g.tokens.size()) + " tokens; the numbers must be equal.");
+  for (auto [name, id] :
+       {std::pair{"bos", g.bos_id}, {"eos", g.eos_id}, {"unknown", g.unk_id}, {"padding", g.pad_id}})
     if (id && (*id < 0 || static_cast<size_t>(*id) >= g.tokens.size()))
       fail(std::string("the ") + name + " token id is " + std::to_string(*id) + ", but ids run from 0 to " +
            std::to_string(g.tokens.size() - 1) + ".");
@@ -273,11 +295,17 @@ std::string gguf_to_tokenizer_json(const GgufTokenizer &g) {
   check(g);
   std::string vocab = vocab_text(g); // first, since it checks that every token is UTF-8
   Index index = index_tokens(g);
-  json doc{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added_tokens(g)},
+  json doc{{"version", "1.0"},      {"truncation", nullptr},
+           {"padding", nullptr},    {"added_tokens", added_tokens(g)},
            {"normalizer", nullptr}, {"pre_tokenizer", nullptr}};
-  json model{{"type", "BPE"},         {"dropout", nullptr},        {"unk_token", nullptr},
-             {"fuse_unk", false},     {"byte_fallback", false},    {"ignore_merges", false},
-             {"end_of_word_suffix", nullptr}, {"continuing_subword_prefix", nullptr}};
+  json model{{"type", "BPE"},
+             {"dropout", nullptr},
+             {"unk_token", nullptr},
+             {"fuse_unk", false},
+             {"byte_fallback", false},
+             {"ignore_merges", false},
+             {"end_of_word_suffix", nullptr},
+             {"continuing_subword_prefix", nullptr}};
   if (g.model == "gpt2") {
     Family family = family_of(g.pre);
     json steps = family.steps;

@@ -11,12 +11,13 @@ namespace llmrt::text {
 
 // The "tokenizer.ggml.*" metadata. Members keep the names of the keys.
 struct GgufTokenizer {
-  std::string model;                 // "gpt2" (byte-level BPE) or "llama" (SentencePiece BPE)
-  std::string pre = "default";       // pre-tokeniser of a gpt2 model
-  std::vector<std::string> tokens;   // by id
-  std::vector<int32_t> token_types;  // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte; may be empty
-  std::vector<float> scores;         // llama: by id
-  std::vector<std::string> merges;   // "left right"; may be empty for llama
+  std::string model;               // "gpt2" (byte-level BPE) or "llama" (SentencePiece BPE)
+  std::string pre = "default";     // pre-tokeniser of a gpt2 model
+  std::vector<std::string> tokens; // by id
+  std::vector<int32_t>
+      token_types;           // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte; may be empty
+  std::vector<float> scores; // llama: by id
+  std::vector<std::string> merges; // "left right"; may be empty for llama
   std::optional<int32_t> bos_id, eos_id, unk_id, pad_id;
   std::optional<bool> add_bos;          // absent: llama and pre "llama-bpe" yes, else no
   std::optional<bool> add_eos;          // absent: no

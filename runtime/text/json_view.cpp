@@ -10,8 +10,8 @@ void JsonView::fail(const std::string &problem) const {
 }
 
 void JsonView::unsupported_type(std::string_view supported) const {
-  fail("has type \"" + std::string(type()) + "\", which is not supported; supported are " + std::string(supported) +
-       ".");
+  fail("has type \"" + std::string(type()) + "\", which is not supported; supported are " +
+       std::string(supported) + ".");
 }
 
 std::optional<JsonView> JsonView::find(std::string_view key) const {

@@ -18,14 +18,18 @@ namespace {
 using Points = std::vector<utf8proc_int32_t>;
 
 // U+11A7 stands one before the first Hangul tail; utf8proc 2.8 takes it for one and loses it.
-bool frozen(char32_t cp) { return (code_point_props()[cp] & kPropFrozen) || cp == 0x11A7; }
-bool nfc_unsafe(char32_t cp) { return code_point_props()[cp] & kPropNfcUnsafe; }
+bool frozen(char32_t cp) {
+  return (code_point_props()[cp] & kPropFrozen) || cp == 0x11A7;
+}
+bool nfc_unsafe(char32_t cp) {
+  return code_point_props()[cp] & kPropNfcUnsafe;
+}
 
 void decompose(char32_t cp, bool compatible, Points &out) {
   utf8proc_int32_t buffer[32];
   int last_boundclass = 0;
-  auto options =
-      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
+  auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE |
+                                                (compatible ? UTF8PROC_COMPAT : 0));
   utf8proc_ssize_t n =
       utf8proc_decompose_char(static_cast<utf8proc_int32_t>(cp), buffer, 32, options, &last_boundclass);
   if (n < 0 || n > 32)

@@ -29,9 +29,7 @@ std::string strip(std::string_view text, bool left, bool right) {
   return std::string(text);
 }
 
-template <class... Ts> struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
+template <class... Ts> struct Overloaded : Ts... { using Ts::operator()...; };
 template <class... Ts> Overloaded(Ts...) -> Overloaded<Ts...>;
 
 } // namespace
@@ -74,7 +72,8 @@ void Normalizer::add(const JsonView &json, int depth) {
   } else if (type == "Prepend") {
     steps_.emplace_back(Prepend{std::string(json.at("prepend").string())});
   } else if (type == "Replace") {
-    steps_.emplace_back(Replace{pattern_from_json(json.at("pattern")), std::string(json.at("content").string())});
+    steps_.emplace_back(
+        Replace{pattern_from_json(json.at("pattern")), std::string(json.at("content").string())});
   } else {
     json.unsupported_type(kSupported);
   }
@@ -96,8 +95,8 @@ std::string Normalizer::apply(std::string_view input) const {
                },
                step);
     if (text.size() > kMaxText)
-      throw Error("The normalised text has " + std::to_string(text.size()) + " bytes, more than the limit of " +
-                  std::to_string(kMaxText) + "; send a shorter text.");
+      throw Error("The normalised text has " + std::to_string(text.size()) +
+                  " bytes, more than the limit of " + std::to_string(kMaxText) + "; send a shorter text.");
   }
   return text;
 }

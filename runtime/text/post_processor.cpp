@@ -13,7 +13,8 @@ constexpr int kMaxNesting = 16;
 int32_t token_id(const JsonView &json) {
   int64_t id = json.integer();
   if (id < 0 || id >= (1 << 22))
-    json.fail("is " + std::to_string(id) + "; token ids run from 0 to " + std::to_string((1 << 22) - 1) + ".");
+    json.fail("is " + std::to_string(id) + "; token ids run from 0 to " + std::to_string((1 << 22) - 1) +
+              ".");
   return static_cast<int32_t>(id);
 }
 

@@ -142,7 +142,8 @@ PrependScheme prepend_scheme_from_json(const JsonView &json) {
   std::string_view name = json.string_or("prepend_scheme", "always");
   if (!json.boolean_or("add_prefix_space", true)) {
     if (json.find("prepend_scheme") && name != "never")
-      json.fail("has add_prefix_space false and prepend_scheme \"" + std::string(name) + "\"; they contradict.");
+      json.fail("has add_prefix_space false and prepend_scheme \"" + std::string(name) +
+                "\"; they contradict.");
     return PrependScheme::kNever;
   }
   if (name == "first")
@@ -216,8 +217,7 @@ void PreTokenizer::add_metaspace(const JsonView &json) {
 }
 
 // Cuts every span into stretches and joins them as the behaviour says.
-template <typename Find>
-void split_spans(Words &words, SplitBehavior behavior, bool invert, Find find) {
+template <typename Find> void split_spans(Words &words, SplitBehavior behavior, bool invert, Find find) {
   cut_spans(words, [&](std::string_view part, size_t base, std::vector<Span> &out) {
     words.stretches.clear();
     find(part, words.stretches);
@@ -248,7 +248,8 @@ void PreTokenizer::run(const Split &split, bool, Words &words) {
 }
 
 void PreTokenizer::run(const Digits &digits, bool, Words &words) {
-  split_spans(words, digits.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false, digit_stretches);
+  split_spans(words, digits.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false,
+              digit_stretches);
 }
 
 void PreTokenizer::run(const PrefixSpace &, bool, Words &words) {
@@ -265,7 +266,8 @@ void PreTokenizer::run(const MapBytes &, bool, Words &words) {
 
 void PreTokenizer::run(const Metaspace &meta, bool at_start, Words &words) {
   rewrite_spans(words, [&](size_t i, std::string_view part, std::string &out) {
-    bool wants = meta.scheme == PrependScheme::kAlways || (meta.scheme == PrependScheme::kFirst && at_start && i == 0);
+    bool wants =
+        meta.scheme == PrependScheme::kAlways || (meta.scheme == PrependScheme::kFirst && at_start && i == 0);
     if (wants && part[0] != ' ' && !part.starts_with(meta.replacement.text()))
       out += meta.replacement.text();
     for (char c : part) {
@@ -276,8 +278,9 @@ void PreTokenizer::run(const Metaspace &meta, bool at_start, Words &words) {
     }
   });
   if (meta.split)
-    split_spans(words, SplitBehavior::kMergedWithNext, false,
-                [&](std::string_view part, std::vector<Stretch> &out) { meta.replacement.stretches(part, out); });
+    split_spans(
+        words, SplitBehavior::kMergedWithNext, false,
+        [&](std::string_view part, std::vector<Stretch> &out) { meta.replacement.stretches(part, out); });
 }
 
 void PreTokenizer::split(std::string_view text, bool at_start, Words &words) const {

@@ -36,7 +36,8 @@ struct MatchState {
 } // namespace
 
 bool pcre2_knows_script(std::string_view name) {
-  if (name.empty() || name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != name.npos)
+  if (name.empty() ||
+      name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != name.npos)
     return false;
   std::string pattern = "\\p{sc:" + std::string(name) + "}";
   int error = 0;
@@ -64,8 +65,8 @@ Regex::Regex(std::string_view pattern) : compiled_(std::make_unique<Compiled>())
                                   PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset, context);
   pcre2_compile_context_free(context);
   if (!compiled_->code)
-    throw Error("tokenizer.json: the regular expression " + std::string(pattern) + " does not compile: " +
-                pcre2_message(error) + ".");
+    throw Error("tokenizer.json: the regular expression " + std::string(pattern) +
+                " does not compile: " + pcre2_message(error) + ".");
   compiled_->jit = pcre2_jit_compile(compiled_->code, PCRE2_JIT_COMPLETE) == 0;
 }
 
@@ -80,8 +81,8 @@ void Regex::stretches(std::string_view text, std::vector<Stretch> &out) const {
     int rc = pcre2_match(compiled_->code, subject, text.size(), start, PCRE2_NO_UTF_CHECK, state.data,
                          state.context);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-      rc = pcre2_match(compiled_->code, subject, text.size(), start, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, state.data,
-                       state.context);
+      rc = pcre2_match(compiled_->code, subject, text.size(), start, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                       state.data, state.context);
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
       throw Error("A regular expression of the tokenizer gave up at byte " + std::to_string(start) + " of " +
                   std::to_string(text.size()) + " (" + pcre2_message(rc) + "); shorten the text.");
@@ -115,8 +116,9 @@ void Regex::stretches(std::string_view text, std::vector<Stretch> &out) const {
 
 Pattern Pattern::literal(std::string text) {
   if (text.empty())
-    throw Error("tokenizer.json: a pattern to split or replace is the empty string; it must have at least one "
-                "character.");
+    throw Error(
+        "tokenizer.json: a pattern to split or replace is the empty string; it must have at least one "
+        "character.");
   Pattern p;
   p.text_ = std::move(text);
   return p;
@@ -148,8 +150,9 @@ std::string Pattern::replace(std::string_view text, std::string_view content) co
   for (const Stretch &part : parts)
     size += part.is_match ? content.size() : part.end - part.begin;
   if (size > kMaxReplaced)
-    throw Error("Replacing a pattern would make a text of " + std::to_string(size) + " bytes, more than the limit of " +
-                std::to_string(kMaxReplaced) + "; shorten the text, or the replacement in tokenizer.json.");
+    throw Error("Replacing a pattern would make a text of " + std::to_string(size) +
+                " bytes, more than the limit of " + std::to_string(kMaxReplaced) +
+                "; shorten the text, or the replacement in tokenizer.json.");
   std::string out;
   out.reserve(size);
   for (const Stretch &part : parts)

@@ -1,9 +1,9 @@
 // Rewrites an Oniguruma (Ruby syntax) pattern for PCRE2. Where the two differ, and what we do:
 //   \s        PCRE2 adds U+180E                       -> explicit ranges of White_Space
 //   \w        PCRE2 10.42 lacks marks, adds No        -> explicit ranges of Oniguruma's word class
-//   \p{Gc}    different Unicode versions              -> explicit ranges of the `tokenizers` package's version
-//   \p{Han}   PCRE2 means script extensions          -> \p{sc:Han}
-//   \h        hex digit, in PCRE2 horizontal space    -> [0-9A-Fa-f]
+//   \p{Gc}    different Unicode versions              -> explicit ranges of the `tokenizers` package's
+//   version \p{Han}   PCRE2 means script extensions          -> \p{sc:Han} \h        hex digit, in PCRE2
+//   horizontal space    -> [0-9A-Fa-f]
 //   (?m)      "dot matches newline", PCRE2's (?s)     -> (?s)
 //   \uHHHH    unknown to PCRE2                        -> \x{HHHH}
 //   ^ and $   always at line borders                  -> compiled with PCRE2_MULTILINE
@@ -26,7 +26,8 @@ public:
 
   std::string run() {
     if (in_.size() > kMaxPattern)
-      fail("has " + std::to_string(in_.size()) + " bytes, more than the limit of " + std::to_string(kMaxPattern));
+      fail("has " + std::to_string(in_.size()) + " bytes, more than the limit of " +
+           std::to_string(kMaxPattern));
     while (pos_ < in_.size()) {
       if (in_[pos_] == '\\')
         escape(false);
@@ -46,7 +47,8 @@ public:
 
 private:
   [[noreturn]] void fail(const std::string &problem) const {
-    throw Error("tokenizer.json: the regular expression " + std::string(in_.substr(0, 200)) + " " + problem + ".");
+    throw Error("tokenizer.json: the regular expression " + std::string(in_.substr(0, 200)) + " " + problem +
+                ".");
   }
 
   void add_ranges(const CodePointRanges &ranges) {
@@ -118,7 +120,8 @@ private:
       name.remove_prefix(1);
     }
     static constexpr std::pair<std::string_view, std::string_view> kLongNames[] = {
-        {"Letter", "L"}, {"Mark", "M"}, {"Number", "N"}, {"Punctuation", "P"}, {"Symbol", "S"}, {"Separator", "Z"}};
+        {"Letter", "L"},      {"Mark", "M"},   {"Number", "N"},
+        {"Punctuation", "P"}, {"Symbol", "S"}, {"Separator", "Z"}};
     for (auto [long_name, short_name] : kLongNames)
       if (name == long_name)
         name = short_name;
@@ -197,6 +200,8 @@ private:
 
 } // namespace
 
-std::string translate_oniguruma(std::string_view pattern) { return Translator(pattern).run(); }
+std::string translate_oniguruma(std::string_view pattern) {
+  return Translator(pattern).run();
+}
 
 } // namespace llmrt::text

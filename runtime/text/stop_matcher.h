@@ -17,9 +17,9 @@ public:
   explicit StopMatcher(const std::vector<std::string> &stops, bool include_stop = false);
 
   struct Result {
-    std::string text;   // to be emitted now
-    bool stopped;       // a stop string is complete; everything behind it is dropped
-    size_t stop_index;  // which one, if stopped
+    std::string text;  // to be emitted now
+    bool stopped;      // a stop string is complete; everything behind it is dropped
+    size_t stop_index; // which one, if stopped
   };
 
   // The match that is complete first wins, and of those that are complete at the same character the

@@ -65,10 +65,11 @@ void Tokenizer::Impl::return_scratch(std::unique_ptr<EncodeScratch> scratch) con
     idle_scratch.push_back(std::move(scratch));
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens, bool parse_special) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens,
+                                       bool parse_special) const {
   if (text.size() > kMaxText)
-    throw Error("The text to tokenise has " + std::to_string(text.size()) + " bytes, more than the limit of " +
-                std::to_string(kMaxText) + "; send a shorter text.");
+    throw Error("The text to tokenise has " + std::to_string(text.size()) +
+                " bytes, more than the limit of " + std::to_string(kMaxText) + "; send a shorter text.");
   std::string repaired;
   if (valid_utf8_prefix(text) != text.size()) {
     repaired = repair_utf8(text);
@@ -83,15 +84,15 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
     if (piece.id >= 0)
       ids.push_back(piece.id);
     else
-      impl_->encode_plain(text.substr(piece.begin, piece.end - piece.begin), piece.begin == 0, parse_special, *scratch,
-                          ids);
+      impl_->encode_plain(text.substr(piece.begin, piece.end - piece.begin), piece.begin == 0, parse_special,
+                          *scratch, ids);
   }
   impl_->return_scratch(std::move(scratch));
   return add_special_tokens ? impl_->post_processor.apply(std::move(ids)) : ids;
 }
 
-void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, bool parse_special, EncodeScratch &scratch,
-                                   std::vector<int32_t> &out) const {
+void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, bool parse_special,
+                                   EncodeScratch &scratch, std::vector<int32_t> &out) const {
   std::string normalized;
   if (!normalizer.empty()) {
     normalized = normalizer.apply(text);
@@ -105,7 +106,8 @@ void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, bool pa
     if (piece.id >= 0)
       out.push_back(piece.id);
     else
-      encode_words(text.substr(piece.begin, piece.end - piece.begin), at_start && piece.begin == 0, scratch, out);
+      encode_words(text.substr(piece.begin, piece.end - piece.begin), at_start && piece.begin == 0, scratch,
+                   out);
   }
 }
 
@@ -143,7 +145,9 @@ bool Tokenizer::Impl::is_special(int32_t id) const {
   return it != added_by_id.end() && it->second.special;
 }
 
-size_t Tokenizer::vocab_size() const { return impl_->id_limit; }
+size_t Tokenizer::vocab_size() const {
+  return impl_->id_limit;
+}
 
 std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const {
   if (auto it = impl_->added_by_content.find(std::string(token)); it != impl_->added_by_content.end())
@@ -163,6 +167,8 @@ std::string Tokenizer::token_bytes(int32_t id) const {
   return impl_->token_text(id, text) ? impl_->decoder.token_bytes(text) : std::string();
 }
 
-bool Tokenizer::is_special(int32_t id) const { return impl_->is_special(id); }
+bool Tokenizer::is_special(int32_t id) const {
+  return impl_->is_special(id);
+}
 
 } // namespace llmrt::text

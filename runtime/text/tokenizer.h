@@ -24,7 +24,8 @@ public:
   // adds what the post-processor prescribes, such as <s>; `parse_special` finds special tokens that are
   // written out in the text (false: they are ordinary text; added tokens that are not special are
   // found anyway). Thread-safe. Throws llmrt::Error for texts over 1 GiB.
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens, bool parse_special = true) const;
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens,
+                              bool parse_special = true) const;
 
   // Text of `ids`; always valid UTF-8 (token bytes that are not become U+FFFD). Ids outside the
   // vocabulary contribute nothing. Thread-safe. (The `tokenizers` package forgets to skip a special token

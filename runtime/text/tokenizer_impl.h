@@ -44,7 +44,8 @@ struct Tokenizer::Impl {
 
   void encode_plain(std::string_view text, bool at_start, bool parse_special, EncodeScratch &scratch,
                     std::vector<int32_t> &out) const;
-  void encode_words(std::string_view text, bool at_start, EncodeScratch &scratch, std::vector<int32_t> &out) const;
+  void encode_words(std::string_view text, bool at_start, EncodeScratch &scratch,
+                    std::vector<int32_t> &out) const;
 
   // The token as decoding sees it; false for an unused id.
   bool token_text(int32_t id, std::string_view &text) const;

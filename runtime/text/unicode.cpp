@@ -31,7 +31,9 @@ std::unique_ptr<uint8_t[]> expand() {
   return table;
 }
 
-Category category(char32_t cp) { return static_cast<Category>(code_point_props()[cp] & kPropCategory); }
+Category category(char32_t cp) {
+  return static_cast<Category>(code_point_props()[cp] & kPropCategory);
+}
 
 template <typename Predicate> CodePointRanges collect(Predicate wanted) {
   CodePointRanges out;

@@ -7,7 +7,9 @@
 namespace llmrt::text {
 namespace {
 
-unsigned char at(std::string_view s, size_t i) { return static_cast<unsigned char>(s[i]); }
+unsigned char at(std::string_view s, size_t i) {
+  return static_cast<unsigned char>(s[i]);
+}
 
 // Bytes of a character with this lead, 0 for bytes that cannot lead.
 int length_of_lead(unsigned char lead) {

@@ -11,7 +11,9 @@
 namespace llmrt::text {
 namespace {
 
-bool is_newline(char c) { return c == '\n' || c == '\r'; }
+bool is_newline(char c) {
+  return c == '\n' || c == '\r';
+}
 
 struct Cursor {
   std::string_view text;
@@ -69,7 +71,9 @@ size_t contraction(std::string_view text, size_t pos, bool ignore_case) {
 WordScanner::WordScanner(Family family, int max_digits)
     : family_(family), max_digits_(max_digits), classes_(code_point_classes()) {}
 
-WordScanner WordScanner::gpt2() { return {Family::kGpt2, 0}; }
+WordScanner WordScanner::gpt2() {
+  return {Family::kGpt2, 0};
+}
 
 std::optional<WordScanner> WordScanner::for_pattern(std::string_view pattern) {
   constexpr std::string_view kGpt2Tail = R"(| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -78,7 +82,8 @@ std::optional<WordScanner> WordScanner::for_pattern(std::string_view pattern) {
       return gpt2();
   constexpr std::string_view kHead = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)";
   constexpr std::string_view kTail = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  constexpr std::pair<std::string_view, int> kNumbers[] = {{R"(\p{N})", 1}, {R"(\p{N}{1,3})", 3}, {R"(\p{N}+)", 0}};
+  constexpr std::pair<std::string_view, int> kNumbers[] = {
+      {R"(\p{N})", 1}, {R"(\p{N}{1,3})", 3}, {R"(\p{N}+)", 0}};
   for (auto [numbers, max_digits] : kNumbers)
     if (pattern == std::string(kHead) + std::string(numbers) + std::string(kTail))
       return WordScanner(Family::kTiktoken, max_digits);

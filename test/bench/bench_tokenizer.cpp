@@ -13,7 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string read_file(const char *path) {
   std::ifstream in(path, std::ios::binary);
@@ -54,8 +56,9 @@ int main(int argc, char **argv) {
   unsigned long long sum = 14695981039346656037ull; // FNV-1a over the ids
   for (int32_t id : ids)
     sum = (sum ^ static_cast<unsigned>(id)) * 1099511628211ull;
-  std::printf("{\"load_s\": %.6f, \"first_encode_s\": %.6f, \"encode_s\": %.6f, \"decode_s\": %.6f, \"tokens\": %zu, "
-              "\"checksum\": \"%016llx\"}\n",
-              load, first, best, decode, ids.size(), sum);
+  std::printf(
+      "{\"load_s\": %.6f, \"first_encode_s\": %.6f, \"encode_s\": %.6f, \"decode_s\": %.6f, \"tokens\": %zu, "
+      "\"checksum\": \"%016llx\"}\n",
+      load, first, best, decode, ids.size(), sum);
   return 0;
 }

@@ -2,8 +2,8 @@
 // derivation of merges from scores, and, where the file is at hand, to the real SmolLM2.
 #include "runtime/support/error.h"
 #include "runtime/text/gguf_tokenizer.h"
-#include "test/unit/text/golden_check.h"
 #include "test/unit/text/gguf_metadata.h"
+#include "test/unit/text/golden_check.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -37,7 +37,9 @@ GgufTokenizer from_fixture(const json &doc, const std::string &model, const std:
   return g;
 }
 
-json fixture(const std::string &name) { return json::parse(read_gzip(golden_path(name + ".json.gz"))); }
+json fixture(const std::string &name) {
+  return json::parse(read_gzip(golden_path(name + ".json.gz")));
+}
 
 struct FamilyCase {
   const char *fixture, *pre, *bos;
@@ -54,7 +56,8 @@ TEST_P(GgufFamily, EqualsOriginal) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pre, GgufFamily,
-                         testing::Values(FamilyCase{"gpt2", "gpt-2", ""}, FamilyCase{"smollm2-small", "smollm", ""},
+                         testing::Values(FamilyCase{"gpt2", "gpt-2", ""},
+                                         FamilyCase{"smollm2-small", "smollm", ""},
                                          FamilyCase{"llama3", "llama-bpe", "<|begin_of_text|>"},
                                          FamilyCase{"qwen2", "qwen2", ""}, FamilyCase{"qwen3", "qwen2", ""}),
                          [](const auto &info) {
@@ -121,19 +124,22 @@ TEST(GgufErrors, NameTheProblem) {
     change(g);
     return refusal(g);
   };
-  EXPECT_EQ(with([](auto &g) { g.model = "t5"; }),
-            "GGUF tokenizer: the model \"t5\" (tokenizer.ggml.model) is not supported; supported are gpt2 (byte-level "
-            "BPE) and llama (SentencePiece BPE).");
+  EXPECT_EQ(with([](auto &g) { g.model = "t5"; }), "GGUF tokenizer: the model \"t5\" (tokenizer.ggml.model) "
+                                                   "is not supported; supported are gpt2 (byte-level "
+                                                   "BPE) and llama (SentencePiece BPE).");
   std::string pre = with([](auto &g) { g.pre = "marsian"; });
   EXPECT_NE(pre.find("\"marsian\""), pre.npos);
   for (const std::string &known : supported_gguf_pre_tokenizers())
     EXPECT_NE(pre.find(known), pre.npos) << known;
   EXPECT_NE(with([](auto &g) { g.token_types = {1}; }).find("1 token types for 3 tokens"), std::string::npos);
-  EXPECT_NE(with([](auto &g) { g.bos_id = 3; }).find("the bos token id is 3, but ids run from 0 to 2"), std::string::npos);
-  EXPECT_NE(with([](auto &g) { g.merges = {"a c"}; }).find("merge 0 uses the token \"c\""), std::string::npos);
+  EXPECT_NE(with([](auto &g) { g.bos_id = 3; }).find("the bos token id is 3, but ids run from 0 to 2"),
+            std::string::npos);
+  EXPECT_NE(with([](auto &g) { g.merges = {"a c"}; }).find("merge 0 uses the token \"c\""),
+            std::string::npos);
   EXPECT_NE(with([](auto &g) { g.merges = {"ab"}; }).find("merge 0 (\"ab\")"), std::string::npos);
   EXPECT_NE(with([](auto &g) { g.tokens[2] = "a"; }).find("tokens 0 and 2 are both"), std::string::npos);
-  EXPECT_NE(with([](auto &g) { g.tokens.push_back("\xFF"); }).find("token 3 is not valid UTF-8"), std::string::npos);
+  EXPECT_NE(with([](auto &g) { g.tokens.push_back("\xFF"); }).find("token 3 is not valid UTF-8"),
+            std::string::npos);
   EXPECT_NE(with([](auto &g) { g.add_bos = true; }).find("bos_token_id is missing"), std::string::npos);
   EXPECT_NE(with([](auto &g) { g.tokens.clear(); }).find("tokens is empty"), std::string::npos);
   EXPECT_NE(with([](auto &g) {

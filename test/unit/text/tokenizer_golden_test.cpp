@@ -18,7 +18,8 @@ TEST_P(Golden, EqualsTokenizersPackage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden,
-                         testing::Values("gpt2", "smollm2-small", "llama3", "qwen2", "qwen3", "llama2", "mistral"),
+                         testing::Values("gpt2", "smollm2-small", "llama3", "qwen2", "qwen3", "llama2",
+                                         "mistral"),
                          [](const auto &info) {
                            std::string name = info.param;
                            name.erase(std::remove(name.begin(), name.end(), '-'), name.end());

@@ -17,7 +17,9 @@ namespace {
 
 using nlohmann::json;
 
-json fixture(const std::string &name) { return json::parse(read_gzip(golden_path(name + ".json.gz"))); }
+json fixture(const std::string &name) {
+  return json::parse(read_gzip(golden_path(name + ".json.gz")));
+}
 std::shared_ptr<const Tokenizer> load(const std::string &name) {
   return Tokenizer::from_json(read_gzip(golden_path(name + ".json.gz")));
 }
@@ -48,11 +50,14 @@ TEST(TokenizerErrors, NameTypePathAndWhatIsSupported) {
             "tokenizer.json: model has type \"Unigram\", which is not supported; supported are BPE.");
   EXPECT_NE(with("/model/type", "WordPiece").find("\"WordPiece\""), std::string::npos);
   EXPECT_EQ(with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Precompiled"}}}}}),
-            "tokenizer.json: normalizer.normalizers[0] has type \"Precompiled\", which is not supported; supported are "
+            "tokenizer.json: normalizer.normalizers[0] has type \"Precompiled\", which is not supported; "
+            "supported are "
             "NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace and Sequence.");
-  EXPECT_NE(with("/pre_tokenizer", {{"type", "BertPreTokenizer"}}).find("ByteLevel, Split, Digits"), std::string::npos);
+  EXPECT_NE(with("/pre_tokenizer", {{"type", "BertPreTokenizer"}}).find("ByteLevel, Split, Digits"),
+            std::string::npos);
   EXPECT_NE(with("/decoder", {{"type", "CTC"}}).find("decoder has type \"CTC\""), std::string::npos);
-  EXPECT_NE(with("/post_processor", {{"type", "X"}}).find("post_processor has type \"X\""), std::string::npos);
+  EXPECT_NE(with("/post_processor", {{"type", "X"}}).find("post_processor has type \"X\""),
+            std::string::npos);
   EXPECT_NE(with("/model/dropout", 0.1).find("model.dropout"), std::string::npos);
   EXPECT_NE(with("/model/merges/0", "a c").find("model.merges[0] uses the token \"c\""), std::string::npos);
   EXPECT_NE(with("/model/merges/0", "a").find("model.merges[0]"), std::string::npos);
@@ -60,11 +65,17 @@ TEST(TokenizerErrors, NameTypePathAndWhatIsSupported) {
   EXPECT_NE(with("/model/vocab/c", -1).find("\"c\""), std::string::npos);
   EXPECT_NE(with("/model/vocab/c", 4000000000u).find("\"c\""), std::string::npos);
   EXPECT_NE(with("/model/unk_token", "<unk>").find("model.unk_token is \"<unk>\""), std::string::npos);
-  EXPECT_NE(with("/added_tokens/0", {{"content", "x"}}).find("added_tokens[0] lacks the member \"id\""), std::string::npos);
-  EXPECT_NE(with("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}, {"invert", false}})
-                .find("does not compile"),
+  EXPECT_NE(with("/added_tokens/0", {{"content", "x"}}).find("added_tokens[0] lacks the member \"id\""),
             std::string::npos);
-  EXPECT_NE(with("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "[a&&b]"}}}, {"behavior", "Isolated"}, {"invert", false}})
+  EXPECT_NE(
+      with("/pre_tokenizer",
+           {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}, {"invert", false}})
+          .find("does not compile"),
+      std::string::npos);
+  EXPECT_NE(with("/pre_tokenizer", {{"type", "Split"},
+                                    {"pattern", {{"Regex", "[a&&b]"}}},
+                                    {"behavior", "Isolated"},
+                                    {"invert", false}})
                 .find("class intersection"),
             std::string::npos);
   json nested{{"type", "NFC"}};
@@ -128,7 +139,8 @@ TEST(Tokenizer, TokenBytesAddUpToTheText) {
 TEST(Tokenizer, TakesLongWordsInReasonableTime) {
   // Quadratic behaviour would take hours.
   constexpr size_t kBytes = 1 << 20;
-  std::string hostile[] = {std::string(kBytes, 'a'), std::string(kBytes, ' '), std::string(kBytes, '\n'), "", "", "", ""};
+  std::string hostile[] = {
+      std::string(kBytes, 'a'), std::string(kBytes, ' '), std::string(kBytes, '\n'), "", "", "", ""};
   while (hostile[3].size() < kBytes)
     hostile[3] += "\u0301\u0323"; // combining marks in the wrong order, without end
   while (hostile[4].size() < kBytes)
@@ -142,7 +154,8 @@ TEST(Tokenizer, TakesLongWordsInReasonableTime) {
     for (const std::string &text : hostile) {
       auto start = std::chrono::steady_clock::now();
       auto ids = t->encode(text, true);
-      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << name << " " << text.substr(0, 4);
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20))
+          << name << " " << text.substr(0, 4);
       EXPECT_FALSE(ids.empty());
       t->decode(ids, false);
     }
