@@ -1,5 +1,5 @@
-// dist-assign-mesh: the ranks of a stage exchange activations at every layer, stages only once a step. So each stage
-// gets an island of well-joined, like devices, and slow links lie between stages.
+// dist-assign-mesh: the ranks of a stage exchange activations at every layer, stages only once a step. So
+// each stage gets an island of well-joined, like devices, and slow links lie between stages.
 #include "passes/analysis/Splits.h"
 #include "passes/dist/ModelFacts.h"
 #include "passes/dist/Passes.h"
@@ -35,11 +35,14 @@ struct Islands {
 };
 
 // How good a link is for a group that talks at every layer: bandwidth, and P2P ahead of none.
-double quality(LinkAttr link) { return link.getBandwidth().getValueAsDouble() * (link.getP2p() ? 1.0 : 0.5); }
+double quality(LinkAttr link) {
+  return link.getBandwidth().getValueAsDouble() * (link.getP2p() ? 1.0 : 0.5);
+}
 } // namespace
 
-// Picks `stages` groups of `tp` devices, best-joined first. Links are admitted from the best quality down; whenever an
-// island has enough free devices, it gives up groups of like memory. Groups come back in order of their first device.
+// Picks `stages` groups of `tp` devices, best-joined first. Links are admitted from the best quality down;
+// whenever an island has enough free devices, it gives up groups of like memory. Groups come back in order of
+// their first device.
 static SmallVector<SmallVector<int64_t>> pickGroups(TopologyAttr topology, int64_t tp, int64_t stages) {
   int64_t n = topology.getDevices().size();
   auto memory = [&](int64_t i) { return topology.getDevices()[i].getMemory(); };
@@ -54,7 +57,8 @@ static SmallVector<SmallVector<int64_t>> pickGroups(TopologyAttr topology, int64
   for (double level : levels) {
     Islands islands(n);
     for (LinkAttr link : topology.getLinks()) {
-      bool sameHost = topology.getDevices()[link.getA()].getHost() == topology.getDevices()[link.getB()].getHost();
+      bool sameHost =
+          topology.getDevices()[link.getA()].getHost() == topology.getDevices()[link.getB()].getHost();
       if (level == 0.0 || (sameHost && quality(link) >= level))
         islands.join(link.getA(), link.getB());
     }
@@ -102,8 +106,9 @@ struct AssignMeshPass : llmc::dist::impl::DistAssignMeshBase<AssignMeshPass> {
     }
     SmallVector<SmallVector<int64_t>> groups = pickGroups(topology, tp, pp);
     if (static_cast<int64_t>(groups.size()) < pp) {
-      module.emitError() << "only " << groups.size() << " of " << pp << " stages find " << tp
-                         << " devices that are joined by links: add the missing links to the topology, or lower --tp";
+      module.emitError()
+          << "only " << groups.size() << " of " << pp.getValue() << " stages find " << tp.getValue()
+          << " devices that are joined by links: add the missing links to the topology, or lower --tp";
       return signalPassFailure();
     }
     SmallVector<int64_t> devices;

@@ -126,10 +126,10 @@ StageCutProblem Splitter::describe() {
 // An add_rms_norm belongs to the layer of its norm. Where that layer opens a stage, the sum must be made, and
 // sent, by the stage before, and the norm computed behind the border.
 void Splitter::separateNorms() {
-  llvm::DenseSet<int64_t> borders(first.begin() + 1, first.end());
   SmallVector<llm::AddRmsNormOp> fused;
   for (auto [op, place] : places)
-    if (auto norm = dyn_cast<llm::AddRmsNormOp>(op); norm && borders.contains(place))
+    if (auto norm = dyn_cast<llm::AddRmsNormOp>(op);
+        norm && llvm::is_contained(llvm::drop_begin(first), place))
       fused.push_back(norm);
   for (llm::AddRmsNormOp norm : fused) {
     Operation *producer = norm.getInput().getDefiningOp();
