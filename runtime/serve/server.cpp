@@ -232,8 +232,9 @@ void Server::run() {
       s.signals.async_wait([&s, again = weak.lock()](const error_code &error, int number) {
         if (error)
           return;
-        s.begin_end(number == SIGTERM ? "SIGTERM" : "SIGINT");
+        // Wait for the next signal first: an idle server ends inside begin_end, which cancels that wait.
         (*again)();
+        s.begin_end(number == SIGTERM ? "SIGTERM" : "SIGINT");
       });
     };
     (*wait)();

@@ -124,14 +124,27 @@ def test_sigterm_ends_it(plans):
     server = harness.Server(plans("smollm2", 1, 2, "--max-num-seqs", 2, "--max-model-len", 8192))
     body = {"model": server.model, "prompt": "Once", "max_tokens": 6000, "temperature": 0, "ignore_eos": True, "stream": True}
     with server.http.stream("POST", "/v1/completions", json=body) as r:
-        next(r.iter_lines())
+        lines = r.iter_lines()
+        next(lines)
         assert server.stop(within=10) == 0, server.log()
         try:
-            for _ in r.iter_lines():
+            for _ in lines:
                 pass
         except httpx.TransportError:
             pass
     server.http.close()
+
+
+def test_sigterm_ends_an_idle_server(plans):
+    """With and without a connection that was used and is still open."""
+    for used in (False, True):
+        server = harness.Server(plans("llama-tied"))
+        if used:
+            harness.completions(server, [[1, 2, 3]], 2)
+        else:
+            server.http.close()
+        assert server.stop(within=5) == 0, server.log()
+        server.http.close()
 
 
 def test_two_servers_one_port(plans):
