@@ -132,7 +132,7 @@ static void buildPhases(PassManager &pm, const CompileOptions &options) {
     return;
   exec::ExecPipelineOptions exec;
   exec.shortenModelLen = !options.maxModelLen; // nobody asked for the model's own length
-  exec.keepQuantized = false;
+  exec.keepQuantized = options.dtype == "auto"; // nobody asked for another type
   exec::buildExecPipeline(pm, exec);
 }
 

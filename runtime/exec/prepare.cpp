@@ -141,6 +141,15 @@ private:
     }
   }
 
+  // Matrices that linear multiplies with, and tables, may also be quantised.
+  cpu::DType matrix_type(const plan::Weight &weight) const {
+    if (weight.dtype() == plan::DType::Q8_0)
+      return cpu::DType::q8_0;
+    if (weight.dtype() == plan::DType::Q4_1)
+      return cpu::DType::q4_1;
+    return memory_type(weight.dtype(), "weight " + plan::quoted(weight.name()));
+  }
+
   const plan::Weight &weight(uint32_t index) const { return plan_.weight(rank_, index); }
   const WeightPlace &place(uint32_t index) const { return bases_.places->weights[index]; }
   const std::byte *data_of(uint32_t index) const { return bases_.weights + place(index).offset; }
@@ -256,7 +265,7 @@ private:
     prepared.call.out_stride = out.stride;
     prepared.call.H = out.cols;
     prepared.call.table = data_of(op.table());
-    prepared.call.dtype = memory_type(table.dtype(), "the embedding table");
+    prepared.call.dtype = matrix_type(table);
     prepared.call.packed = place(op.table()).layout == plan::Layout::Packed16;
     prepared.call.begin = static_cast<int64_t>(op.vocab_begin());
     prepared.call.end = static_cast<int64_t>(op.vocab_begin() + op.vocab_count());
@@ -276,7 +285,6 @@ private:
 
   void add(const plan::Linear &op) {
     const plan::Weight &w = weight(op.weight());
-    memory_type(w.dtype(), "weight " + plan::quoted(w.name()));
     if (const plan::Layout layout = place(op.weight()).layout; layout != plan::Layout::Packed16)
       refuse("weight " + plan::quoted(w.name()) + " is " + plan::name_of(layout) +
              ", but the CPU's linear kernel reads packed16: compile the plan again");
@@ -286,7 +294,7 @@ private:
     prepared.call.x = input.data;
     prepared.call.ldx = input.stride;
     prepared.call.w = data_of(op.weight());
-    prepared.call.dtype = memory_type(w.dtype(), "weight " + plan::quoted(w.name()));
+    prepared.call.dtype = matrix_type(w);
     prepared.call.y = out.data;
     prepared.call.ldy = out.stride;
     prepared.call.N = static_cast<int64_t>(w.rows());

@@ -20,6 +20,8 @@ constexpr uint64_t kReadBytes = 2 << 20;
 // reads pages.
 constexpr uint64_t kGapBytes = 4096;
 
+} // namespace
+
 cpu::GgmlType file_type(plan::DType dtype) {
   switch (dtype) {
   case plan::DType::F32:
@@ -48,8 +50,6 @@ cpu::GgmlType file_type(plan::DType dtype) {
   throw Error("a tensor has the unknown data type " + std::to_string(static_cast<int>(dtype)) +
               ": compile the plan again with this release's llmc");
 }
-
-} // namespace
 
 void check_tensor(const plan::LoadedPlan &plan, const plan::Tensor &tensor) {
   if (tensor.file() < 0) {
@@ -83,19 +83,13 @@ void TensorReader::read(const plan::Tensor &tensor, uint64_t row, uint64_t rows,
     fill_values(out + i * out_stride, tensor.fill(), tensor.fill_scale(), seed, (row + i) * tensor.cols() + col, cols);
 }
 
-void TensorReader::read_file(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols,
-                             float *out, size_t out_stride) {
-  const cpu::GgmlType type = file_type(tensor.dtype());
+void TensorReader::read_blocks(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols,
+                               const UseBlocks &use) {
   const uint64_t elements = plan::block_elements(tensor.dtype()), bytes = plan::block_bytes(tensor.dtype());
-  // Whole blocks that cover the columns.
   const uint64_t first_block = col / elements;
   const uint64_t blocks = (col + cols + elements - 1) / elements - first_block;
   const uint64_t row_bytes = tensor.cols() / elements * bytes;
   const uint64_t slice_bytes = blocks * bytes;
-  const bool aligned = col % elements == 0 && cols % elements == 0;
-  if (!aligned)
-    row_.resize(blocks * elements);
-
   const uint64_t at_once =
       row_bytes - slice_bytes < kGapBytes ? std::clamp<uint64_t>(kReadBytes / row_bytes, 1, rows) : 1;
   for (uint64_t done = 0; done < rows; done += at_once) {
@@ -105,17 +99,30 @@ void TensorReader::read_file(const plan::Tensor &tensor, uint64_t row, uint64_t 
       raw_.resize(span);
     files_.read(static_cast<uint32_t>(tensor.file()),
                 tensor.offset() + (row + done) * row_bytes + first_block * bytes, raw_.data(), span);
-    for (uint64_t i = 0; i < n; ++i) {
-      float *to = out + (done + i) * out_stride;
-      const std::byte *from = raw_.data() + i * row_bytes;
-      if (aligned) {
-        cpu::dequantize(to, from, type, static_cast<int64_t>(cols));
-      } else {
-        cpu::dequantize(row_.data(), from, type, static_cast<int64_t>(row_.size()));
-        std::memcpy(to, row_.data() + (col - first_block * elements), cols * sizeof(float));
-      }
-    }
+    use(done, n, raw_.data(), row_bytes);
   }
+}
+
+void TensorReader::read_file(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols,
+                             float *out, size_t out_stride) {
+  const cpu::GgmlType type = file_type(tensor.dtype());
+  const uint64_t elements = plan::block_elements(tensor.dtype()), first_block = col / elements;
+  const bool aligned = col % elements == 0 && cols % elements == 0;
+  if (!aligned)
+    row_.resize(((col + cols + elements - 1) / elements - first_block) * elements);
+  read_blocks(tensor, row, rows, col, cols,
+              [&](uint64_t first, uint64_t count, const std::byte *blocks, size_t row_bytes) {
+                for (uint64_t i = 0; i < count; ++i) {
+                  float *to = out + (first + i) * out_stride;
+                  const std::byte *from = blocks + i * row_bytes;
+                  if (aligned) {
+                    cpu::dequantize(to, from, type, static_cast<int64_t>(cols));
+                  } else {
+                    cpu::dequantize(row_.data(), from, type, static_cast<int64_t>(row_.size()));
+                    std::memcpy(to, row_.data() + (col - first_block * elements), cols * sizeof(float));
+                  }
+                }
+              });
 }
 
 } // namespace llmrt::exec

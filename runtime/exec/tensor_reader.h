@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "kernels/cpu/dequant.h"
 #include "runtime/exec/weight_files.h"
 
 namespace llmrt::exec {
@@ -13,6 +15,9 @@ namespace llmrt::exec {
 // Checks once per tensor what reading relies on: its bytes match its shape and lie inside its file.
 // Throws llmrt::Error naming the tensor and both numbers.
 void check_tensor(const plan::LoadedPlan &plan, const plan::Tensor &tensor);
+
+// The kernels' name for a type in files. Throws llmrt::Error for one that is unknown.
+cpu::GgmlType file_type(plan::DType dtype);
 
 // One per thread.
 class TensorReader {
@@ -22,6 +27,12 @@ public:
   // out[i * out_stride + j] = tensor[row + i, col + j], for i < rows, j < cols; out_stride in floats.
   void read(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, float *out,
             size_t out_stride);
+
+  // The whole blocks that hold columns [col, col + cols) of `rows` rows, as they stand in the file: `use` is called for runs
+  // of rows, counted from `row` on, with their bytes and the distance between two rows. The tensor must have a file.
+  using UseBlocks = std::function<void(uint64_t first, uint64_t count, const std::byte *blocks, size_t row_bytes)>;
+  void read_blocks(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols,
+                   const UseBlocks &use);
 
 private:
   void read_file(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, float *out,

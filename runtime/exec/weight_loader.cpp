@@ -49,6 +49,10 @@ cpu::DType memory_type(const std::string &label, plan::DType dtype) {
     return cpu::DType::f16;
   case plan::DType::BF16:
     return cpu::DType::bf16;
+  case plan::DType::Q8_0:
+    return cpu::DType::q8_0;
+  case plan::DType::Q4_1:
+    return cpu::DType::q4_1;
   default:
     throw Error(label + " is planned as " + plan::name_of(dtype) +
                 ", for which the CPU has no kernel: compile the plan again with --dtype float32, bfloat16 or float16");
@@ -80,6 +84,10 @@ Target make_target(const plan::LoadedPlan &plan, uint32_t rank, const plan::Weig
       throw Error(name + " takes a box out of tensor " + plan::quoted(tensor.name()) + " that exceeds the tensor's " +
                   std::to_string(tensor.rows()) + " x " + std::to_string(tensor.cols()) + " or its own " +
                   std::to_string(weight.rows()) + " x " + std::to_string(weight.cols()) + ": compile the plan again");
+    const bool blocks = cpu::is_quantized(memory_type(name, weight.dtype()));
+    if (blocks && (target.layout != plan::Layout::Packed16 || part->cols() != weight.cols() || tensor.file() < 0))
+      throw Error(name + " is kept as " + plan::name_of(weight.dtype()) + ", which must be packed16 and come from a file in " +
+                  "whole rows: compile the plan again");
     if (part->rows() != 0 && part->cols() != 0)
       target.parts.push_back(part);
   }
@@ -99,10 +107,12 @@ public:
   void pack(const Target &target, const Piece &piece) {
     const plan::Weight &weight = *target.weight;
     const uint64_t cols = weight.cols();
+    const cpu::DType dtype = memory_type("a weight", weight.dtype());
+    if (cpu::is_quantized(dtype))
+      return pack_blocks(target, piece, dtype);
     scratch_.resize(std::max<size_t>(scratch_.size(), piece.rows * cols));
     read_rows(target, piece);
 
-    const cpu::DType dtype = memory_type("a weight", weight.dtype());
     const auto N = static_cast<int64_t>(weight.rows()), K = static_cast<int64_t>(cols);
     if (target.layout == plan::Layout::Packed16) {
       if (piece.row == 0)
@@ -116,7 +126,8 @@ public:
   }
 
 private:
-  void read_rows(const Target &target, const Piece &piece) {
+  // Calls use(part, first row of the part, first row of the weight, rows) for what a piece takes of each part.
+  template <typename Use> void for_parts(const Target &target, const Piece &piece, Use &&use) {
     const uint64_t end = piece.row + piece.rows, cols = target.weight->cols();
     uint64_t covered = 0;
     size_t i = static_cast<size_t>(std::upper_bound(target.reach.begin(), target.reach.end(), piece.row) -
@@ -127,13 +138,35 @@ private:
       if (from >= to)
         continue;
       covered += (to - from) * part.cols();
-      reader_.read(plan_.tensor(part), part.row() + (from - part.dst_row()), to - from, part.col(), part.cols(),
-                   scratch_.data() + (from - piece.row) * cols + part.dst_col(), cols);
+      use(part, part.row() + (from - part.dst_row()), from, to - from);
     }
     if (covered != piece.rows * cols)
       throw Error("weight " + plan::quoted(target.weight->name()) + " has parts for " + std::to_string(covered) +
                   " of the " + std::to_string(piece.rows * cols) + " elements from row " + std::to_string(piece.row) +
                   " on: compile the plan again");
+  }
+
+  void read_rows(const Target &target, const Piece &piece) {
+    const uint64_t cols = target.weight->cols();
+    for_parts(target, piece, [&](const plan::WeightPart &part, uint64_t row, uint64_t to, uint64_t rows) {
+      reader_.read(plan_.tensor(part), row, rows, part.col(), part.cols(),
+                   scratch_.data() + (to - piece.row) * cols + part.dst_col(), cols);
+    });
+  }
+
+  // Blocks go into the weight as they are; each part fills whole rows (make_target saw to it).
+  void pack_blocks(const Target &target, const Piece &piece, cpu::DType dtype) {
+    const auto N = static_cast<int64_t>(target.weight->rows()), K = static_cast<int64_t>(target.weight->cols());
+    if (piece.row == 0)
+      cpu::pack_weight_padding(target.data, dtype, N, K);
+    for_parts(target, piece, [&](const plan::WeightPart &part, uint64_t row, uint64_t to, uint64_t rows) {
+      const plan::Tensor &tensor = plan_.tensor(part);
+      reader_.read_blocks(tensor, row, rows, part.col(), part.cols(),
+                          [&](uint64_t first, uint64_t count, const std::byte *blocks, size_t row_bytes) {
+                            cpu::pack_quantized_rows(target.data, dtype, N, K, static_cast<int64_t>(to + first),
+                                                     static_cast<int64_t>(count), blocks, file_type(tensor.dtype()), row_bytes);
+                          });
+    });
   }
 
   const plan::LoadedPlan &plan_;
