@@ -47,7 +47,8 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
   let description = [{
     Weights stand one behind the other. A buffer lives from its first to its last op; buffers that do not live together
     may share bytes (greedy by size, each at the lowest offset that is free for its whole life). Sizes are those at
-    `max_batched_tokens` and `max_logits_rows`. Workspace and communication bytes follow from the kernels.
+    `max_batched_tokens` and `max_logits_rows`. Workspace and communication bytes follow from the kernels' own formulas;
+    CPU ranks get scratch for 16 cores of their machine, shared by the ranks on it.
 
     ```mlir
     %a = exec.buffer "a" {offset = 0 : i64, first_op = 0 : i64, last_op = 1 : i64}

@@ -73,19 +73,24 @@ struct PlanMemoryPass : llmc::exec::impl::ExecPlanMemoryBase<PlanMemoryPass> {
     ModuleOp module = getOperation();
     auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::kTopologyAttr);
     auto limits = module->getAttrOfType<dist::LimitsAttr>(dist::kLimitsAttr);
+    auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr);
     if (!topology || !limits) {
       module.emitError() << "needs " << dist::kTopologyAttr << " and " << dist::kLimitsAttr;
       return signalPassFailure();
     }
+    llvm::DenseMap<int64_t, int64_t> ranksOnHost;
+    for (auto program : module.getOps<ProgramOp>())
+      ++ranksOnHost[topology.getDevices()[program.getDevice()].getHost()];
     for (auto program : module.getOps<ProgramOp>()) {
       uint64_t arena = 0;
       program.setWeightBytes(static_cast<int64_t>(placeWeights(program)));
       if (failed(placeBuffers(program, limits, arena)))
         return signalPassFailure();
-      StringRef kind = topology.getDevices()[program.getDevice()].getKind();
+      dist::DeviceAttr device = topology.getDevices()[program.getDevice()];
       program.setArenaBytes(static_cast<int64_t>(arena));
-      program.setWorkspaceBytes(static_cast<int64_t>(workspaceBytes(program, limits, kind)));
-      program.setCommBytes(static_cast<int64_t>(communicationBytes(program, limits)));
+      int64_t onHost = ranksOnHost[device.getHost()], stages = mesh ? mesh.getPp() : 1;
+      program.setWorkspaceBytes(static_cast<int64_t>(workspaceBytes(program, limits, device.getKind(), onHost)));
+      program.setCommBytes(static_cast<int64_t>(communicationBytes(program, limits, device.getKind(), stages)));
     }
   }
 };

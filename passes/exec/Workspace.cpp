@@ -1,19 +1,18 @@
 #include "passes/exec/Workspace.h"
 
+#include "passes/exec/KernelScratch.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
 #include <algorithm>
 
 using namespace mlir;
 using namespace llmc;
 using namespace llmc::exec;
 
-// A CPU rank's products work on blocks of at most this many rows, widened to f32.
-static constexpr uint64_t kLinearBlockRows = 192;
-// CPU threads of one rank that the estimate provides for.
-static constexpr uint64_t kTeam = 8;
-// Attention splits the context into parts of this many keys, and merges at most this many rows of a part.
-static constexpr uint64_t kSplitKeys = 512, kSplitRows = 16;
-// cuBLAS on Hopper wants 32 MiB; attention's split results take as much again.
-static constexpr uint64_t kCudaWorkspace = 64ull << 20;
+// A CPU rank's regions (weights, arena, pages, angles, f32 copies) end on pages of this size.
+static constexpr uint64_t kPage = 4096, kRegions = 5;
 
 int64_t llmc::exec::maxRows(Rows rows, dist::LimitsAttr limits) {
   return rows == Rows::Tokens ? limits.getMaxBatchedTokens() : limits.getMaxLogitsRows();
@@ -23,33 +22,119 @@ uint64_t llmc::exec::bufferBytes(BufferType type, dist::LimitsAttr limits) {
   return uint64_t(maxRows(type.getRows(), limits)) * type.getCols() * (type.getElement().getIntOrFloatBitWidth() / 8);
 }
 
-uint64_t llmc::exec::workspaceBytes(ProgramOp program, dist::LimitsAttr limits, StringRef kind) {
-  if (kind != "cpu")
-    return kCudaWorkspace;
-  uint64_t tokens = limits.getMaxBatchedTokens(), seqs = limits.getMaxNumSeqs();
-  uint64_t pagesPerSeq = (limits.getMaxModelLen() + limits.getPageSize() - 1) / limits.getPageSize();
-  uint64_t splits = (limits.getMaxModelLen() + kSplitKeys - 1) / kSplitKeys;
-  uint64_t scratch = 0, angles = 0; // kernels run one after the other and share their scratch
-  for (Operation &op : program.getBody().front()) {
-    if (auto linear = dyn_cast<LinearOp>(op)) {
-      uint64_t rows = std::min(std::max(tokens, seqs), kLinearBlockRows);
-      scratch = std::max(scratch, rows * linear.getInput().getType().getCols() * 4 + kTeam * rows * 2 * 16 * 4);
-    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      uint64_t items = tokens * attention.getQHeads() * 32;
-      uint64_t partials = kTeam * 4 * kSplitRows * splits * (attention.getHeadDim() + 2) * 4;
-      scratch = std::max(scratch, items + partials + kTeam * (64 << 10));
-    } else if (auto rope = dyn_cast<RopeOp>(op)) {
-      angles = std::max<uint64_t>(angles, tokens * rope.getRotaryDim() * 4);
-    }
-  }
-  uint64_t metadata = seqs * pagesPerSeq * 4 + tokens * 32; // page tables, ids, positions, slots
-  return scratch + angles + metadata;
+static bool is16Bit(Type type) { return type.isIntOrFloat() && type.getIntOrFloatBitWidth() == 16; }
+
+// The CPU computes in f32. An op on 16-bit activations works on f32 copies of its operands, which live for that op.
+static uint64_t f32CopyBytes(Operation &op, dist::LimitsAttr limits) {
+  uint64_t bytes = 0;
+  if (!isExecuted(&op) || isa<SendOp, RecvOp>(op)) // which move bytes as they are
+    return 0;
+  for (Value operand : op.getOperands())
+    if (auto type = dyn_cast<BufferType>(operand.getType()); type && is16Bit(type.getElement()))
+      bytes += roundUp(uint64_t(maxRows(type.getRows(), limits)) * type.getCols() * 4, 64);
+  return bytes;
 }
 
-uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limits) {
+// 16-bit norm weights and biases are widened once.
+static uint64_t f32VectorBytes(ProgramOp program) {
+  llvm::SetVector<Value> vectors;
+  for (Operation &op : program.getBody().front()) {
+    Value matrix;
+    if (auto linear = dyn_cast<LinearOp>(op))
+      matrix = linear.getWeight();
+    else if (auto embedding = dyn_cast<EmbeddingOp>(op))
+      matrix = embedding.getTable();
+    for (Value operand : op.getOperands())
+      if (auto type = dyn_cast<WeightType>(operand.getType()); type && operand != matrix && is16Bit(type.getElement()))
+        vectors.insert(operand);
+  }
   uint64_t bytes = 0;
-  for (Operation &op : program.getBody().front())
-    if (auto send = dyn_cast<SendOp>(op))
-      bytes += 2 * bufferBytes(send.getInput().getType(), limits); // two messages may be under way
+  for (Value vector : vectors)
+    bytes += uint64_t(cast<WeightType>(vector.getType()).getCols()) * 4;
+  return bytes;
+}
+
+// One table of angles for all layers that turn alike.
+static uint64_t angleBytes(ProgramOp program, uint64_t tokens) {
+  llvm::SetVector<std::tuple<Attribute, Attribute, uint64_t>> tables;
+  uint64_t bytes = 0;
+  for (auto rope : program.getBody().getOps<RopeOp>())
+    if (tables.insert({rope.getInvFreqAttr(), rope.getAttentionFactorAttr(), uint64_t(rope.getRotaryDim())}))
+      bytes += roundUp(tokens * rope.getRotaryDim() * 4, 64);
+  return bytes;
+}
+
+static uint64_t cpuWorkspace(ProgramOp program, dist::LimitsAttr limits, uint64_t team) {
+  uint64_t tokens = limits.getMaxBatchedTokens();
+  uint64_t scratch = 0, copies = 0; // kernels run one after the other and share their scratch
+  for (Operation &op : program.getBody().front()) {
+    copies = std::max(copies, f32CopyBytes(op, limits));
+    if (auto linear = dyn_cast<LinearOp>(op))
+      scratch = std::max(scratch, cpuLinearScratch(team, maxRows(linear.getOut().getType().getRows(), limits),
+                                                   linear.getInput().getType().getCols()));
+    else if (auto attention = dyn_cast<AttentionOp>(op))
+      scratch = std::max(scratch, cpuAttentionScratch(team, attention.getQHeads(), attention.getKvHeads(),
+                                                      attention.getHeadDim(), tokens, limits.getMaxModelLen()));
+  }
+  return roundUp(scratch, 64) + copies + angleBytes(program, tokens) + f32VectorBytes(program) + kRegions * kPage;
+}
+
+static uint64_t cudaWorkspace(ProgramOp program, dist::LimitsAttr limits) {
+  uint64_t seqs = limits.getMaxNumSeqs(), rows = limits.getMaxLogitsRows();
+  uint64_t attentionScratch = 0, constants = 0;
+  for (Operation &op : program.getBody().front()) {
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      attentionScratch = std::max(attentionScratch, cudaAttentionScratch(seqs, attention.getQHeads(), attention.getHeadDim()));
+      constants += uint64_t(attention.getQHeads()) * 2; // which KV head each query head reads
+    } else if (auto rope = dyn_cast<RopeOp>(op)) {
+      constants += uint64_t(rope.getRotaryDim()) / 2 * 4; // frequencies
+    } else if (auto linear = dyn_cast<LinearOp>(op); linear && linear.getBias()) {
+      constants += is16Bit(linear.getOut().getType().getElement()) ? uint64_t(linear.getOut().getType().getCols()) * 2 : 0;
+    } else if (isa<OutputOp>(op)) {
+      constants += rows * kCudaDrawBytes;
+    }
+  }
+  return kCudaProductWorkspace + attentionScratch + constants +
+         cudaStepInputs(limits.getMaxBatchedTokens(), seqs, rows, limits.getMaxModelLen(), limits.getPageSize());
+}
+
+uint64_t llmc::exec::workspaceBytes(ProgramOp program, dist::LimitsAttr limits, StringRef kind, int64_t ranksOnHost) {
+  if (kind == "cpu")
+    return cpuWorkspace(program, limits, ceilDiv(kCpuCores, std::max<int64_t>(ranksOnHost, 1)));
+  return cudaWorkspace(program, limits);
+}
+
+uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limits, StringRef kind, int64_t stages) {
+  // Messages to other stages, in as many slots as can be under way: on CPUs two of every send, on GPUs one a step in
+  // flight and one more.
+  uint64_t slots = kind == "cpu" ? 2 : std::max<int64_t>(stages, 1) + 1;
+  struct Channel {
+    uint64_t sends = 0, largest = 0;
+  };
+  llvm::DenseMap<int64_t, Channel> channels; // by peer
+  uint64_t scratch = 0;
+  for (Operation &op : program.getBody().front()) {
+    if (auto send = dyn_cast<SendOp>(op)) {
+      Channel &channel = channels[send.getPeer()];
+      ++channel.sends;
+      channel.largest = std::max(channel.largest, bufferBytes(send.getInput().getType(), limits));
+    }
+    if (kind == "cpu")
+      continue; // collectives read the other ranks' memory where it lies
+    // On GPUs what is gathered arrives one part behind the other first, and sums over P2P stand beside their operands.
+    BufferType gathered;
+    if (auto gather = dyn_cast<GatherOp>(op); gather && gather.getOut())
+      gathered = cast<BufferType>(gather.getOut().getType());
+    else if (auto gather = dyn_cast<AllGatherOp>(op))
+      gathered = gather.getOut().getType();
+    if (gathered)
+      scratch = std::max(scratch, bufferBytes(gathered, limits) / maxRows(gathered.getRows(), limits) *
+                                      std::max(maxRows(gathered.getRows(), limits), limits.getMaxLogitsRows()));
+    else if (auto reduce = dyn_cast<AllReduceOp>(op); reduce && reduce.getComm() == Comm::Peer)
+      scratch = std::max(scratch, bufferBytes(reduce.getData().getType(), limits));
+  }
+  uint64_t bytes = scratch;
+  for (auto &[peer, channel] : channels)
+    bytes += (kind == "cpu" ? channel.sends : 1) * slots * channel.largest;
   return bytes;
 }

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace llmrt::tool {
 
@@ -61,7 +64,7 @@ private:
   bool shown_, drawn_ = false;
 };
 
-uint64_t planned(const plan::Ledger &ledger, std::initializer_list<std::string_view> names) {
+uint64_t planned(const plan::Ledger &ledger, const std::vector<std::string_view> &names) {
   uint64_t bytes = 0;
   if (ledger.lines())
     for (const plan::LedgerLine *line : *ledger.lines())
@@ -71,8 +74,10 @@ uint64_t planned(const plan::Ledger &ledger, std::initializer_list<std::string_v
 }
 
 void print_memory(const plan::LoadedPlan &plan, const std::vector<exec::RankMemory> &measured) {
-  std::fprintf(stderr, "memory in MiB, measured / planned:\n  %-4s %-14s %17s %17s %17s %17s\n", "rank",
-               "device", "weights", "activations", "workspace", "KV pages");
+  const char *columns[] = {"weights", "activations", "workspace", "communication", "KV pages", "total"};
+  std::fprintf(stderr, "memory in MiB, measured / planned:\n  %-4s %-14s", "rank", "device");
+  for (const char *column : columns)
+    std::fprintf(stderr, " %17s", column);
   auto pair = [](uint64_t is, uint64_t should) {
     char text[40];
     std::snprintf(text, sizeof text, "%.1f / %.1f", static_cast<double>(is) / (1 << 20),
@@ -85,13 +90,17 @@ void print_memory(const plan::LoadedPlan &plan, const std::vector<exec::RankMemo
     const plan::Program &program = plan.program(m.rank);
     const plan::Ledger &ledger = *program.ledger();
     const auto *device = plan.root().topology()->devices()->Get(program.device());
-    std::fprintf(stderr, "  %-4u %-14s %17s %17s %17s %17s\n", m.rank,
-                 device->id() ? device->id()->c_str() : "?",
-                 pair(m.weights, planned(ledger, {"weights"})).c_str(),
-                 pair(m.arena, planned(ledger, {"activations"})).c_str(),
-                 pair(m.workspace, planned(ledger, {"workspace", "communication"})).c_str(),
-                 pair(m.kv, planned(ledger, {"kv_cache"})).c_str());
+    const uint64_t total = m.weights + m.arena + m.workspace + m.communication + m.kv;
+    std::fprintf(stderr, "\n  %-4u %-14s", m.rank, device->id() ? device->id()->c_str() : "?");
+    for (const auto &[is, lines] : {std::pair<uint64_t, std::vector<std::string_view>>{m.weights, {"weights"}},
+                                    {m.arena, {"activations"}},
+                                    {m.workspace, {"workspace"}},
+                                    {m.communication, {"communication"}},
+                                    {m.kv, {"kv_cache"}},
+                                    {total, {"weights", "activations", "workspace", "communication", "kv_cache"}}})
+      std::fprintf(stderr, " %17s", pair(is, planned(ledger, lines)).c_str());
   }
+  std::fprintf(stderr, "\n");
 }
 
 // The devices are the compiler's business, but a plan for GPUs that runs on the CPU should not surprise

@@ -1,0 +1,64 @@
+// How much scratch the runtime's kernels ask for, as the compiler computes it: the kernels' own formulas, restated, because
+// the compiler does not link kernels. A unit test holds each against the kernels' function.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace llmc::exec {
+
+inline constexpr uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+inline constexpr uint64_t roundUp(uint64_t a, uint64_t b) { return ceilDiv(a, b) * b; }
+
+// --- CPU (kernels/cpu) --------------------------------------------------------------------------------------------
+
+// Rows of the widest instruction set's register block; narrower ones need less.
+inline constexpr uint64_t kCpuBlockRows = 14;
+
+// linear.h: linear_scratch_bytes(). Rows of x packed in chunks of 64 bytes with a sum of each 32 columns, and a tile of
+// results a thread.
+inline uint64_t cpuLinearScratch(uint64_t team, uint64_t maxRows, uint64_t cols) {
+  auto packed = [&](uint64_t rows) { return roundUp(rows * ceilDiv(cols, 32) * 33 * 4, 64); };
+  auto tile = [](uint64_t rows) { return std::max<uint64_t>(rows * 2, 32) * 16 * 4; };
+  uint64_t shared = std::min(maxRows, std::max(4 * kCpuBlockRows, 64 * team));
+  uint64_t own = std::min(maxRows, 64 + kCpuBlockRows);
+  return std::max(packed(shared) + team * tile(shared), team * (packed(own) + tile(own)));
+}
+
+// attention.h: attention_scratch_bytes(). A list of items, working memory a thread, and partial results where few long
+// sequences are split over their keys.
+inline uint64_t cpuAttentionScratch(uint64_t team, uint64_t qHeads, uint64_t kvHeads, uint64_t headDim, uint64_t maxTokens,
+                                    uint64_t maxContext) {
+  constexpr uint64_t itemRows = 112, splitRows = 16, splitKeys = 256, keyBlock = 64, itemBytes = 48;
+  uint64_t dim = roundUp(headDim, 16), few = 4 * team, splits = ceilDiv(maxContext, splitKeys);
+  uint64_t items = maxTokens * kvHeads + ceilDiv(maxTokens * qHeads, itemRows);
+  uint64_t bytes = roundUp((qHeads + kvHeads + 1) * 4, 64) + roundUp((items + few * splits) * itemBytes, 64);
+  uint64_t own = (3 * itemRows * dim + 4 * itemRows + kCpuBlockRows * keyBlock + 2 * keyBlock * dim) * 4;
+  bytes += team * roundUp(own, 64);
+  if (team > 1)
+    bytes += few * roundUp(splitRows * splits * (headDim + 2) * 4, 64);
+  return bytes;
+}
+
+// --- CUDA (kernels/cuda, runtime/exec/cuda) -----------------------------------------------------------------------
+
+// rank.cpp: what cuBLASLt may use for a product.
+inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
+// kernels.h: SampleRow and a token, of each row whose token is drawn on the device.
+inline constexpr uint64_t kCudaDrawBytes = 32 + 4;
+
+// kernels.h: attention_workspace_bytes(). Partial results of sequences that are split over their keys.
+inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t headDim) {
+  constexpr uint64_t multiprocessors = 160, decodeRows = 16;
+  return (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
+}
+
+// inputs.cpp: the step's inputs, in one block.
+inline uint64_t cudaStepInputs(uint64_t maxTokens, uint64_t maxSeqs, uint64_t maxLogitsRows, uint64_t maxModelLen,
+                               uint64_t pageSize) {
+  auto placed = [](uint64_t count, uint64_t size) { return roundUp(count * size, 256); };
+  return 2 * placed(maxTokens, 4) + placed(maxTokens, 8) + placed(maxSeqs + 1, 4) + placed(maxSeqs, 4) +
+         placed(maxLogitsRows, 4) + placed(maxSeqs * ceilDiv(maxModelLen, pageSize), 4);
+}
+
+} // namespace llmc::exec
