@@ -85,7 +85,7 @@ void add_serve_command(CLI::App &app) {
   command->add_option("--port", server.port, "Port to listen on; 0 takes a free one")->capture_default_str();
   command->add_option("--api-key", server.api_key, "Key that clients must send as 'Authorization: Bearer KEY'")
       ->envname("LLMRT_API_KEY");
-  command->add_option("--max-queued", flags->max_queued, "Most requests that wait; more are told to come back (429)")
+  command->add_option("--max-queued-requests,--max-queued", flags->max_queued, "Most requests that wait; more are told to come back (429)")
       ->capture_default_str();
   command->add_option("--max-connections", server.max_connections, "Most connections at once")
       ->check(CLI::Range(1u, 1000000u))
