@@ -164,7 +164,8 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
   TimingScope rootScope = timing.getRootScope();
   pm.enableTiming(rootScope);
   if (options.printIrAfterAll)
-    pm.enableIRPrinting([](Pass *, Operation *) { return false; }, [](Pass *, Operation *) { return true; });
+    pm.enableIRPrinting([](Pass *, Operation *) { return false; }, [](Pass *, Operation *) { return true; },
+                        /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false);
   buildPhases(pm, options);
   if (failed(pm.run(*module)))
     throw Error(collector.errors.empty() ? "compilation failed" : collector.errors);

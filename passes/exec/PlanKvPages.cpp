@@ -1,6 +1,7 @@
 // exec-plan-kv-pages: what weights, activations and scratch leave of each device's budget becomes KV pages. Whether the
 // context that was asked for fits is known here, on the machine that compiles, with the numbers and the way out.
 #include "passes/exec/Passes.h"
+#include "passes/exec/Workspace.h"
 
 #include "llvm/Support/Format.h"
 
@@ -73,7 +74,7 @@ namespace {
 struct RankBudget {
   ProgramOp program;
   dist::DeviceAttr device;
-  uint64_t budget = 0, fixed = 0, pageBytes = 0;
+  uint64_t budget = 0, fixed = 0, workspace = 0, pageBytes = 0;
   int64_t pages() const { return budget < fixed ? 0 : static_cast<int64_t>((budget - fixed) / pageBytes); }
 };
 
@@ -90,21 +91,20 @@ struct PlanKvPagesPass : llmc::exec::impl::ExecPlanKvPagesBase<PlanKvPagesPass> 
     }
     if (failed(gather(module)))
       return signalPassFailure();
-    const RankBudget &least = *llvm::min_element(
-        ranks, [](const RankBudget &a, const RankBudget &b) { return a.pages() < b.pages(); });
-    if (least.pages() < 1) {
-      reportNoRoom(least);
+    int64_t longest = longestThatFits();
+    if (longest < 1) {
+      setLength(std::min(limits.getPageSize(), limits.getMaxModelLen()));
+      reportNoRoom(tightest());
       return signalPassFailure();
     }
-    int64_t pages = least.pages(), needed = pagesPerSequence(limits.getMaxModelLen());
-    if (pages < needed) {
+    if (longest < limits.getMaxModelLen()) {
       if (!shortenModelLen) {
-        reportTooLong(least, pages);
+        reportTooLong(tightest(), longest);
         return signalPassFailure();
       }
-      shorten(module, least, pages);
-      needed = pages;
+      shorten(module, longest);
     }
+    int64_t pages = tightest().pages(), needed = pagesPerSequence(limits.getMaxModelLen());
     // On CPUs more pages than all sequences can fill would only take memory from others.
     if (llvm::all_of(ranks, [](const RankBudget &r) { return r.device.getKind() == "cpu"; }))
       pages = std::min(pages, needed * limits.getMaxNumSeqs());
@@ -121,10 +121,17 @@ private:
   int64_t pagesPerSequence(int64_t tokens) const {
     return (tokens + limits.getPageSize() - 1) / limits.getPageSize();
   }
+  const RankBudget &tightest() const {
+    return *llvm::min_element(ranks,
+                              [](const RankBudget &a, const RankBudget &b) { return a.pages() < b.pages(); });
+  }
   LogicalResult gather(ModuleOp module);
+  RankBudget budgetAt(const RankBudget &rank, int64_t length) const;
+  int64_t longestThatFits() const;
+  void setLength(int64_t length);
   void reportNoRoom(const RankBudget &rank);
-  void reportTooLong(const RankBudget &rank, int64_t pages);
-  void shorten(ModuleOp module, const RankBudget &rank, int64_t pages);
+  void reportTooLong(const RankBudget &rank, int64_t longest);
+  void shorten(ModuleOp module, int64_t longest);
   void writeLedger(RankBudget &rank, int64_t pages);
   std::string describe(const RankBudget &rank);
 };
@@ -150,10 +157,54 @@ LogicalResult PlanKvPagesPass::gather(ModuleOp module) {
                                         static_cast<double>(device.getMemory()));
     rank.fixed = *program.getWeightBytes() + *program.getArenaBytes() + *program.getWorkspaceBytes() +
                  *program.getCommBytes() + device.getReserved();
+    rank.workspace = *program.getWorkspaceBytes();
     rank.pageBytes = kv.getPageBytes();
     ranks.push_back(rank);
   }
   return success();
+}
+
+static dist::LimitsAttr withLength(dist::LimitsAttr limits, int64_t length) {
+  return dist::LimitsAttr::get(limits.getContext(), length, limits.getMaxNumSeqs(), limits.getMaxBatchedTokens(),
+                               limits.getMaxLogitsRows(), limits.getPageSize(), limits.getMemoryUtilization(),
+                               limits.getKvDtype());
+}
+
+// The budget of a rank were sequences `length` tokens at most: the workspace (page tables, attention's partial results)
+// was planned for longer ones, and the difference is there for pages.
+RankBudget PlanKvPagesPass::budgetAt(const RankBudget &rank, int64_t length) const {
+  StringRef kind = rank.device.getKind();
+  uint64_t saved = workspaceBytes(rank.program, limits, kind) -
+                   workspaceBytes(rank.program, withLength(limits, length), kind);
+  RankBudget result = rank;
+  result.workspace = rank.workspace > saved ? rank.workspace - saved : 0;
+  result.fixed = rank.fixed - rank.workspace + result.workspace;
+  return result;
+}
+
+// The largest context of which every rank can hold one sequence, at most the one asked for; 0 where there is none.
+int64_t PlanKvPagesPass::longestThatFits() const {
+  auto fits = [&](int64_t length) {
+    return llvm::all_of(
+        ranks, [&](const RankBudget &r) { return budgetAt(r, length).pages() >= pagesPerSequence(length); });
+  };
+  if (fits(limits.getMaxModelLen()))
+    return limits.getMaxModelLen();
+  // Whole pages: `low` of them fit, `high` do not.
+  int64_t low = 0, high = pagesPerSequence(limits.getMaxModelLen());
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    (fits(middle * limits.getPageSize()) ? low : high) = middle;
+  }
+  return low * limits.getPageSize();
+}
+
+void PlanKvPagesPass::setLength(int64_t length) {
+  for (RankBudget &rank : ranks) {
+    rank = budgetAt(rank, length);
+    rank.program.setWorkspaceBytes(rank.workspace);
+  }
+  limits = withLength(limits, length);
 }
 
 // "device gpu3 (rank 3, stage 1) has 21.60 GiB to use (0.9 of 24.00 GiB); weights take …"
@@ -178,24 +229,23 @@ void PlanKvPagesPass::reportNoRoom(const RankBudget &rank) {
                                 "larger --memory-utilization";
 }
 
-void PlanKvPagesPass::reportTooLong(const RankBudget &rank, int64_t pages) {
+void PlanKvPagesPass::reportTooLong(const RankBudget &rank, int64_t longest) {
   int64_t needed = pagesPerSequence(limits.getMaxModelLen());
-  getOperation().emitError() << describe(rank) << ": what is left holds " << pages << " KV pages of "
+  getOperation().emitError() << describe(rank) << ": what is left holds " << rank.pages() << " KV pages of "
                              << limits.getPageSize() << " tokens, but one sequence of " << limits.getMaxModelLen()
                              << " tokens needs " << needed << " (" << gib(static_cast<double>(needed) * rank.pageBytes)
-                             << "); the largest that fits is --max-model-len " << pages * limits.getPageSize()
+                             << "); the largest that fits is --max-model-len " << longest
                              << ", or use more ranks or a larger --memory-utilization";
 }
 
-void PlanKvPagesPass::shorten(ModuleOp module, const RankBudget &rank, int64_t pages) {
-  int64_t length = pages * limits.getPageSize();
-  module.emitWarning() << "max_model_len is " << length << ", not the model's " << limits.getMaxModelLen() << ": "
-                       << describe(rank) << ", and what is left holds " << pages << " KV pages of "
-                       << limits.getPageSize() << " tokens";
-  limits = dist::LimitsAttr::get(&getContext(), length, limits.getMaxNumSeqs(), limits.getMaxBatchedTokens(),
-                                 limits.getMaxLogitsRows(), limits.getPageSize(), limits.getMemoryUtilization(),
-                                 limits.getKvDtype());
+void PlanKvPagesPass::shorten(ModuleOp module, int64_t longest) {
+  int64_t asked = limits.getMaxModelLen();
+  setLength(longest);
   module->setAttr(dist::kLimitsAttr, limits);
+  const RankBudget &rank = tightest();
+  module.emitWarning() << "max_model_len is " << longest << ", not the model's " << asked << ": " << describe(rank)
+                       << ", and what is left holds " << rank.pages() << " KV pages of " << limits.getPageSize()
+                       << " tokens";
 }
 
 void PlanKvPagesPass::writeLedger(RankBudget &rank, int64_t pages) {

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 
 using namespace llmc;
@@ -82,12 +81,18 @@ void llmc::addCompileCommand(CLI::App &app, const std::string &commandLine, int 
   cmd->add_option("--served-model-name", options->servedModelName, "Name in the API; default: the model's folder, or its file without ending");
   cmd->add_option("--load-format", "auto, or dummy: no weight files needed, random weights")
       ->check(CLI::IsMember({"auto", "dummy"}))
+      ->type_name("TEXT")
       ->each([options](const std::string &value) { options->dummyWeights = value == "dummy"; });
   cmd->add_option("-o,--output", *output, "Where the plan goes; default plan.fb (or standard output for IR)");
-  std::map<std::string, StopAfter> phases{
-      {"llm", StopAfter::Llm}, {"dist", StopAfter::Dist}, {"exec", StopAfter::Exec}, {"plan", StopAfter::Plan}};
-  cmd->add_option("--compile-to", options->stopAfter, "Stop after a phase and print its IR: llm, dist, exec; or plan")
-      ->transform(CLI::CheckedTransformer(phases));
+  cmd->add_option("--compile-to", "Stop after a phase and print its IR; plan (the default) is the whole way")
+      ->check(CLI::IsMember({"llm", "dist", "exec", "plan"}))
+      ->type_name("TEXT")
+      ->each([options](const std::string &value) {
+        options->stopAfter = value == "llm"    ? StopAfter::Llm
+                             : value == "dist" ? StopAfter::Dist
+                             : value == "exec" ? StopAfter::Exec
+                                               : StopAfter::Plan;
+      });
   cmd->add_flag("--print-ir-after-all", options->printIrAfterAll, "Print the IR after every pass (to stderr)");
   cmd->add_flag("--mlir-timing", options->timing, "Print the time of every pass (to stderr)");
   cmd->callback([options, output, &status] {
