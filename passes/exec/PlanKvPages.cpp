@@ -3,6 +3,7 @@
 #include "passes/exec/Passes.h"
 #include "passes/exec/Workspace.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/Format.h"
 
 #include <algorithm>
@@ -75,6 +76,7 @@ struct RankBudget {
   ProgramOp program;
   dist::DeviceAttr device;
   uint64_t budget = 0, fixed = 0, workspace = 0, pageBytes = 0;
+  int64_t ranksOnHost = 1;
   int64_t pages() const { return budget < fixed ? 0 : static_cast<int64_t>((budget - fixed) / pageBytes); }
 };
 
@@ -139,6 +141,9 @@ private:
 
 LogicalResult PlanKvPagesPass::gather(ModuleOp module) {
   ranks.clear();
+  llvm::DenseMap<int64_t, int64_t> ranksOnHost;
+  for (auto program : module.getOps<ProgramOp>())
+    ++ranksOnHost[topology.getDevices()[program.getDevice()].getHost()];
   for (auto program : module.getOps<ProgramOp>()) {
     if (!program.getWeightBytes() || !program.getArenaBytes() || !program.getWorkspaceBytes() ||
         !program.getCommBytes())
@@ -159,6 +164,7 @@ LogicalResult PlanKvPagesPass::gather(ModuleOp module) {
                  *program.getCommBytes() + device.getReserved();
     rank.workspace = *program.getWorkspaceBytes();
     rank.pageBytes = kv.getPageBytes();
+    rank.ranksOnHost = ranksOnHost[device.getHost()];
     ranks.push_back(rank);
   }
   return success();
@@ -174,8 +180,8 @@ static dist::LimitsAttr withLength(dist::LimitsAttr limits, int64_t length) {
 // was planned for longer ones, and the difference is there for pages.
 RankBudget PlanKvPagesPass::budgetAt(const RankBudget &rank, int64_t length) const {
   StringRef kind = rank.device.getKind();
-  uint64_t saved = workspaceBytes(rank.program, limits, kind) -
-                   workspaceBytes(rank.program, withLength(limits, length), kind);
+  uint64_t saved = workspaceBytes(rank.program, limits, kind, rank.ranksOnHost) -
+                   workspaceBytes(rank.program, withLength(limits, length), kind, rank.ranksOnHost);
   RankBudget result = rank;
   result.workspace = rank.workspace > saved ? rank.workspace - saved : 0;
   result.fixed = rank.fixed - rank.workspace + result.workspace;

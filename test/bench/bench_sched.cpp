@@ -100,6 +100,8 @@ public:
     changed_.notify_all();
   }
   unsigned max_in_flight() const override { return 1; }
+  std::string backend() const override { return "cpu"; }
+  uint32_t num_pages() const override { return UINT32_MAX; }
   std::vector<exec::RankMemory> memory() const override { return {}; }
 
 private:
