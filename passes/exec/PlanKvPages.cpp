@@ -179,9 +179,12 @@ static dist::LimitsAttr withLength(dist::LimitsAttr limits, int64_t length) {
 // The budget of a rank were sequences `length` tokens at most: the workspace (page tables, attention's partial results)
 // was planned for longer ones, and the difference is there for pages.
 RankBudget PlanKvPagesPass::budgetAt(const RankBudget &rank, int64_t length) const {
+  if (length == limits.getMaxModelLen())
+    return rank;
   StringRef kind = rank.device.getKind();
-  uint64_t saved = workspaceBytes(rank.program, limits, kind, rank.ranksOnHost) -
-                   workspaceBytes(rank.program, withLength(limits, length), kind, rank.ranksOnHost);
+  uint64_t planned = workspaceBytes(rank.program, limits, kind, rank.ranksOnHost),
+           shorter = workspaceBytes(rank.program, withLength(limits, length), kind, rank.ranksOnHost),
+           saved = planned > shorter ? planned - shorter : 0;
   RankBudget result = rank;
   result.workspace = rank.workspace > saved ? rank.workspace - saved : 0;
   result.fixed = rank.fixed - rank.workspace + result.workspace;

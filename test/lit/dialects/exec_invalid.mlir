@@ -93,3 +93,30 @@ exec.program @p attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64,
 
 // expected-error@+1 {{'exec.pages' is no attribute of the exec dialect}}
 module attributes {exec.pages = 3 : i64} {}
+
+// -----
+
+// expected-error@+1 {{a weight needs at least one row and one column, not 0 x 4}}
+func.func private @rows(!exec.weight<0, 4, f32, row_major>)
+
+// -----
+
+// expected-error@+1 {{a quantised weight must be packed16 and have whole blocks of 32 columns, but has 48}}
+func.func private @blocks(!exec.weight<16, 48, !exec.quant<q8_0>, packed16>)
+
+// -----
+
+// expected-error@+1 {{a quantised weight must be packed16 and have whole blocks of 32 columns, but has 64}}
+func.func private @layout(!exec.weight<16, 64, !exec.quant<q4_1>, row_major>)
+
+// -----
+
+// expected-error@+1 {{elements must be f32, f16 or bf16, not '!exec.quant<q8_0>'}}
+func.func private @activations(!exec.buffer<tokens, 64, !exec.quant<q8_0>>)
+
+// -----
+
+// expected-error@+3 {{expected ::llmc::exec::QuantFormat to be one of: q8_0, q4_1}}
+// expected-error@+2 {{failed to parse Exec_QuantType parameter 'format'}}
+// expected-error@+1 {{failed to parse Exec_WeightType parameter 'element'}}
+func.func private @format(!exec.weight<16, 64, !exec.quant<q4_0>, packed16>)

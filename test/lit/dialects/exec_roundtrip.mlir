@@ -62,4 +62,12 @@ exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : 
   // CHECK: exec.output
   exec.output %l : !exec.buffer<logits, 48, f32>
 }
+// Weights that stay in the blocks of their file, as element types of packed weights.
+// CHECK: exec.program @quantised
+exec.program @quantised attributes {rank = 1 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64} {
+  // CHECK: exec.weight "q8" {{.*}} : <16, 64, !exec.quant<q8_0>, packed16>
+  %a = exec.weight "q8" {parts = [#exec.part<name = "q8", tensor = <file = 0, offset = 0, bytes = 1088, dtype = "q8_0", shape = [16, 64]>, box = <row = 0, rows = 16, col = 0, cols = 64, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<16, 64, !exec.quant<q8_0>, packed16>
+  // CHECK: exec.weight "q4" {{.*}} : <16, 32, !exec.quant<q4_1>, packed16>
+  %b = exec.weight "q4" {parts = [#exec.part<name = "q4", tensor = <file = 0, offset = 0, bytes = 320, dtype = "q4_1", shape = [16, 32]>, box = <row = 0, rows = 16, col = 0, cols = 32, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<16, 32, !exec.quant<q4_1>, packed16>
+}
 }
