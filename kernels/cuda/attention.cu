@@ -338,8 +338,7 @@ void attention(const Attention &a, cudaStream_t stream) {
 }
 
 size_t attention_workspace_bytes(int64_t, int max_seqs, int q_heads, int head_dim) {
-  // splits × S stays below two blocks a multiprocessor plus S; 160 multiprocessors are more than any device has.
-  const int64_t parts = 2 * 160 + 2 * static_cast<int64_t>(max_seqs);
+  const int64_t parts = attention_parts(max_seqs);
   return static_cast<size_t>(parts * q_heads * kDecodeRows * (head_dim + 2)) * sizeof(float);
 }
 

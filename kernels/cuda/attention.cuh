@@ -93,6 +93,9 @@ __device__ __forceinline__ void find_group(const AttentionParams &p, int kv_head
 }
 
 
+// Parts that the workspace holds: two blocks a multiprocessor (160 are more than any device has) and two a sequence.
+inline int64_t attention_parts(int64_t seqs) { return 2 * 160 + 2 * seqs; }
+
 // Decode attention of the step's sequences with at most kDecodeRows rows (attention_decode.cu).
 template <typename T> void decode_attention(const Attention &a, AttentionParams p, cudaStream_t stream);
 

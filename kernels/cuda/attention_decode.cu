@@ -17,10 +17,9 @@ constexpr int kKeys = 16;       // of a step
 constexpr int kMostBlocks = 16; // of a cluster
 
 // kDim: head_dim rounded up to 16. kChunk: elements copied at once (8, or 4 where rows are only 8-byte aligned).
-// kPaged: the keys of a step lie in one page.
-template <typename T, int kDim, int kChunk, bool kPaged> struct Decode {
-  static constexpr int kStages = kDim <= 64 ? 3 : 2;
-  static constexpr int kBlocks = kDim <= 64 ? 4 : kDim <= 128 ? 3 : 1; // of a multiprocessor
+// kPaged: the keys of a step lie in one page. kStages: steps in flight a warp.
+template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Decode {
+  static constexpr int kBlocks = kDim > 128 ? 1 : kStages == 2 ? 3 : 2; // of a multiprocessor, for its registers
   static constexpr int kStride = kDim + 8; // padded rows: ldmatrix meets no bank conflict
   static constexpr int kDimTiles = kDim / 8, kDimSteps = kDim / 16;
   static constexpr bool kQueryInRegisters = kDim <= 128;
@@ -254,7 +253,7 @@ template <typename T, int kDim, int kChunk, bool kPaged> struct Decode {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     auto cluster = cooperative_groups::this_cluster();
     if (clustered)
-      cluster.barrier_arrive(); // this block's ring may be written over
+      cluster.sync(); // from here on blocks write over each other's rings
 #endif
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -270,10 +269,6 @@ template <typename T, int kDim, int kChunk, bool kPaged> struct Decode {
       }
     }
     __syncthreads();
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (clustered)
-      cluster.barrier_wait();
-#endif
     T *out = static_cast<T *>(p.out);
     auto at = [&](int r, int d) {
       return (start + r / group) * p.ld_out + static_cast<int64_t>(first_head + r % group) * p.head_dim + d;
@@ -333,9 +328,10 @@ template <typename T, int kDim, int kChunk, bool kPaged> struct Decode {
   }
 };
 
-template <typename T, int kDim, int kChunk, bool kPaged>
-__global__ void __launch_bounds__(kWarps * 32, (Decode<T, kDim, kChunk, kPaged>::kBlocks)) decode_kernel(AttentionParams p) {
-  Decode<T, kDim, kChunk, kPaged>::run(p);
+template <typename T, int kDim, int kChunk, bool kPaged, int kStages>
+__global__ void __launch_bounds__(kWarps * 32, (Decode<T, kDim, kChunk, kPaged, kStages>::kBlocks))
+    decode_kernel(AttentionParams p) {
+  Decode<T, kDim, kChunk, kPaged, kStages>::run(p);
 }
 
 // Merges the splits of one sequence and KV head, in order. Rows are (token, head of the group).
@@ -369,38 +365,60 @@ template <typename T> __global__ void merge_kernel(AttentionParams p) {
   }
 }
 
-// Blocks of a sequence and KV head: two a multiprocessor in all, as long as each has 64 keys. Clusters of up to 16 blocks
-// merge in place; more are worth a second kernel only where few heads read long contexts.
-int choose_splits(const Attention &a, int kv_heads, bool &clustered) {
+// Blocks of a sequence and KV head, `slots` of which run on a multiprocessor at once: as few keys a block and rounds of
+// blocks as together take the least time, where the start of a block costs as much as 200 keys. Clusters, of up to 16
+// blocks, merge in place but leave a quarter of the slots unused; a second kernel merges only where few heads read long
+// contexts.
+int choose_splits(const Attention &a, int kv_heads, int slots, bool &clustered) {
   const DeviceLimits &device = device_limits();
-  const int64_t pairs = static_cast<int64_t>(a.S) * kv_heads;
-  int64_t wanted = (2 * device.sms + pairs / 2) / pairs;
+  const int64_t pairs = static_cast<int64_t>(a.S) * kv_heads, all_slots = static_cast<int64_t>(slots) * device.sms;
   const int64_t context = a.window > 0 && a.window < a.max_context ? a.window : a.max_context;
   const int64_t useful = ceil_div(context, kWarps * kKeys);
-  wanted = wanted < useful ? wanted : useful;
-  wanted = wanted < 1 ? 1 : wanted > kMaxSplits ? kMaxSplits : wanted;
-  clustered = device.major >= 9;
-  if (clustered && wanted > 8) {
-    if (pairs * 16 < device.sms / 4 && context > 4096)
-      clustered = false;
-    else
-      wanted = wanted > kMostBlocks ? kMostBlocks : wanted;
+  clustered = device.major >= 9 && !(pairs * 64 < device.sms && context > 4096);
+  int64_t best = 1, best_time = 0;
+  for (int64_t splits = 1; splits <= (clustered ? kMostBlocks : kMaxSplits) && splits <= useful; ++splits) {
+    if (clustered && splits > 8 && splits < kMostBlocks)
+      continue;
+    if (!clustered && splits * a.S > attention_parts(a.S))
+      break;
+    const int64_t at_once = splits > 1 && clustered ? all_slots * 3 / 4 : all_slots;
+    const int64_t time = ceil_div(pairs * splits, at_once) * (ceil_div(context, splits) + 200);
+    if (splits == 1 || time < best_time)
+      best = splits, best_time = time;
   }
-  return static_cast<int>(wanted);
+  return static_cast<int>(best);
+}
+
+template <typename T, int kDim, int kChunk, bool kPaged, int kStages>
+void start(const Attention &a, const AttentionParams &p, bool even, cudaStream_t stream) {
+  const DeviceLimits &device = device_limits();
+  size_t bytes = Decode<T, kDim, kChunk, kPaged, kStages>::kBytes;
+  if (even) {
+    // Blocks of one multiprocessor share its bandwidth: where few run at once, none may take more of them than another.
+    const size_t each = static_cast<size_t>(ceil_div(static_cast<int64_t>(a.S) * p.kv_heads, device.sms));
+    const size_t wanted = device.shared_per_sm / (each + 1);
+    bytes = wanted > bytes && wanted <= device.shared_per_block ? wanted : bytes;
+  }
+  auto kernel = decode_kernel<T, kDim, kChunk, kPaged, kStages>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (p.clustered && p.splits > 8)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  launch_cluster(kernel, dim3(static_cast<unsigned>(p.splits), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
+                 dim3(kWarps * 32), bytes, p.clustered ? static_cast<unsigned>(p.splits) : 1u, stream, p);
+  if (p.splits > 1 && !p.clustered)
+    launch(merge_kernel<T>, dim3(static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(256), 0, stream, p);
 }
 
 template <typename T, int kDim, int kChunk, bool kPaged>
 void run(const Attention &a, AttentionParams p, cudaStream_t stream) {
-  using Kernel = Decode<T, kDim, kChunk, kPaged>;
-  p.splits = choose_splits(a, p.kv_heads, p.clustered);
-  auto kernel = decode_kernel<T, kDim, kChunk, kPaged>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Kernel::kBytes));
-  if (p.clustered && p.splits > 8)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  launch_cluster(kernel, dim3(static_cast<unsigned>(p.splits), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
-                 dim3(kWarps * 32), Kernel::kBytes, p.clustered ? static_cast<unsigned>(p.splits) : 1u, stream, p);
-  if (p.splits > 1 && !p.clustered)
-    launch(merge_kernel<T>, dim3(static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(256), 0, stream, p);
+  const DeviceLimits &device = device_limits();
+  const int slots = static_cast<int>(device.shared_per_sm / (Decode<T, kDim, kChunk, kPaged, 2>::kBytes + 1024));
+  p.splits = choose_splits(a, p.kv_heads, slots < 1 ? 1 : slots, p.clustered);
+  // Few blocks that share no sequence: more in flight each rather than more blocks.
+  if constexpr (kDim <= 128 && kPaged)
+    if (p.splits == 1 && static_cast<int64_t>(a.S) * p.kv_heads < 6 * device.sms)
+      return start<T, kDim, kChunk, kPaged, 3>(a, p, true, stream);
+  start<T, kDim, kChunk, kPaged, 2>(a, p, false, stream);
 }
 
 template <typename T, int kDim, int kChunk> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {

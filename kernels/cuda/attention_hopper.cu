@@ -1,7 +1,7 @@
 // Prefill attention with Hopper's warpgroup products (after FlashAttention-3, Shah et al., 2024).
 //
 // A block takes 128 rows (token * group + head) of one sequence and KV head. One warpgroup fetches tiles of 128 keys and
-// values from the pages, asynchronously and row by row, so that any page size will do; two warpgroups of 64 rows compute.
+// values from the pages, asynchronously and row by row, so that pages may be small; two warpgroups of 64 rows compute.
 // Each issues the next tile's scores and this tile's weighted values together and takes the softmax while they run.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/hopper.cuh"
@@ -44,25 +44,28 @@ template <typename T, int kDim> struct Hopper {
         first = second;
       }
     };
-    auto item = [&](int tile, bool is_value) {
+    // Lane i holds the page of keys 4i … +3 of a tile, fetched a tile ahead.
+    auto pages_of = [&](int tile) {
+      const int key = b.begin + tile * kTile + thread % 32 * 4;
+      return key < b.end ? pages[key >> p.page_shift] : 0;
+    };
+    auto item = [&](int tile, bool is_value, int page_ids) {
       const int stage = tile % kStages, use = tile / kStages, which = (is_value ? kStages : 0) + stage;
       if (!barrier_try(empty + which * 8, use & 1 ^ 1)) {
         flush(0);
         barrier_wait(empty + which * 8, use & 1 ^ 1);
       }
-      const uint32_t base = (is_value ? v_tiles : k_tiles) + stage * kTileBytes + chunk / 8 * kHalfBytes;
-      const int key0 = b.begin + tile * kTile;
-#pragma unroll 4
-      for (int r = line; r < kTile; r += kLines) {
+      __syncwarp();
+      const uint32_t to = (is_value ? v_tiles : k_tiles) + stage * kTileBytes + chunk / 8 * kHalfBytes + line * 128 +
+                          (chunk % 8 ^ line % 8) * 16;
+      const int key0 = b.begin + tile * kTile + line, inside = (1 << p.page_shift) - 1;
+      const T *base = pool + (is_value ? values : 0);
+#pragma unroll 8
+      for (int r = 0; r < kTile; r += kLines) {
+        const int64_t page = __shfl_sync(0xffffffffu, page_ids, (line + r) / 4);
         const int key = key0 + r;
-        const bool valid = key < b.end;
-        const int page_index = p.page_shift >= 0 ? key >> p.page_shift : key / p.page_size;
-        const int at = key - page_index * p.page_size;
-        const T *from = pool;
-        if (valid)
-          from += pages[page_index] * p.page_stride + at * kDim + (is_value ? values : 0);
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(base + r * 128 + (chunk % 8 ^ r % 8) * 16),
-                     "l"(from), "r"(valid ? 16 : 0)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + r * 128),
+                     "l"(base + page * p.page_stride + (key & inside) * kDim), "r"(key < b.end ? 16 : 0)
                      : "memory");
       }
       commit_copies();
@@ -71,11 +74,14 @@ template <typename T, int kDim> struct Hopper {
       if (pending == 2)
         flush(1);
     };
-    item(0, false);
+    int here = pages_of(0), next = pages_of(1);
+    item(0, false, here);
     for (int tile = 0; tile < b.tiles; ++tile) {
+      const int after = pages_of(tile + 2);
       if (tile + 1 < b.tiles)
-        item(tile + 1, false);
-      item(tile, true);
+        item(tile + 1, false, next);
+      item(tile, true, here);
+      here = next, next = after;
     }
     flush(0);
   }
@@ -294,7 +300,7 @@ template <typename T> bool hopper_prefill(const Attention &a, const AttentionPar
 #if defined(LLMRT_HOPPER)
   const bool rows_fit = p.wide_q && reinterpret_cast<uintptr_t>(p.pool) % 16 == 0 && p.page_stride % 8 == 0 &&
                         reinterpret_cast<uintptr_t>(p.out) % 4 == 0 && p.ld_out % 2 == 0;
-  if (device_limits().major != 9 || !rows_fit)
+  if (device_limits().major != 9 || !rows_fit || p.page_shift < 2)
     return false;
   if (p.head_dim == 128)
     return run<T, 128>(a, p, stream), true;

@@ -40,10 +40,15 @@ __device__ __forceinline__ void mma<__half>(float (&c)[4], const uint32_t (&a)[4
 }
 
 // Copies 16 bytes to shared memory, zeros where !valid. Weights are read once and give way in L2 first; inputs stay in L1.
-__device__ __forceinline__ void copy_weight(uint32_t to, const void *from, bool valid, uint64_t policy) {
+__device__ __forceinline__ void copy_weight(uint32_t to, const void *from, bool valid) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr uint64_t kEvictFirst = 0x12F0000000000000;
   asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from),
-               "r"(valid ? 16 : 0), "l"(policy)
+               "r"(valid ? 16 : 0), "l"(kEvictFirst)
                : "memory");
+#else
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
+#endif
 }
 __device__ __forceinline__ void copy_input(uint32_t to, const void *from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
@@ -87,8 +92,6 @@ __global__ void __launch_bounds__(256) mma_kernel(MmaParams p) {
   const char *weight = static_cast<const char *>(p.weight), *input = static_cast<const char *>(p.input);
   const uint32_t row_bytes = static_cast<uint32_t>(K) * 2;
   const int64_t input_bytes = p.ld_input * 2;
-  uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   // Lines of odd rows have their halves swapped, so that the reads of two rows meet no bank conflict.
   const uint32_t copy_to = copy_line * 128 + (copy_k ^ (copy_line & 1) << 2) * 16;
   auto copy_weights = [&](int tile, int block, int stage) {
@@ -99,7 +102,7 @@ __global__ void __launch_bounds__(256) mma_kernel(MmaParams p) {
     const int n = tile * kRows + copy_line;
 #pragma unroll
     for (int i = 0; i < kRows / 4; ++i)
-      copy_weight(to + i * 512, from + static_cast<uint64_t>(static_cast<uint32_t>(min(n + i * 4, N - 1))) * row_bytes, valid, policy);
+      copy_weight(to + i * 512, from + static_cast<uint64_t>(static_cast<uint32_t>(min(n + i * 4, N - 1))) * row_bytes, valid);
   };
   auto copy_inputs = [&](int block, int stage) {
     const int k = block * kBlockK + copy_k * 8;

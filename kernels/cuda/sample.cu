@@ -76,6 +76,19 @@ struct Team {
 #endif
     __syncthreads();
   }
+  // Every block calls arrived() first and all_arrived() before it writes to another, which may not have begun yet.
+  __device__ void arrived() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (parts > 1)
+      cooperative_groups::this_cluster().barrier_arrive();
+#endif
+  }
+  __device__ void all_arrived() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (parts > 1)
+      cooperative_groups::this_cluster().barrier_wait();
+#endif
+  }
   template <typename T> __device__ T *at(T *mine, int part) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     if (parts > 1)
@@ -234,6 +247,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   wait_for_previous();
   const int64_t r = blockIdx.x / parts;
   Team team{shared, parts, static_cast<int>(blockIdx.x % parts)};
+  team.arrived();
   const float *logits = all_logits + r * ld;
   const SampleRow row = rows[r];
   const bool greedy = row.temperature <= 0;
@@ -254,6 +268,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   });
   if (keep)
     slice.x = stage, wide = true; // each thread reads what it wrote
+  team.all_arrived();
   top = team.best(top);
 
   Best chosen = top;
@@ -267,13 +282,15 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (row.top_k > 0 && row.top_k < V)
       floor = threshold(team, slice, wide, bins, floor, top_key + 1, static_cast<float>(row.top_k), [](float) { return 1.0f; });
     if (row.top_p < 1.0f) {
-      // Mass of what the filters before left, then the share of it that top_p keeps. Below `negligible` mass is zero.
-      const uint32_t negligible = max(floor, min(top_key, key_of(top.value - 104.0f * row.temperature)));
+      // Mass of what the filters before left, then the share of it that top_p keeps. All tokens below `negligible`
+      // together have less than half of what may be dropped.
+      const float drop = fminf(104.0f, logf(2.0f * static_cast<float>(V) / fmaxf(1.0f - row.top_p, 1e-30f)));
+      const uint32_t negligible = max(floor, min(top_key, key_of(top.value - drop * row.temperature)));
       float total = 0;
       slice.each_four(wide, [&](const float(&v)[4], int n, int) {
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          if (e < n && v[e] <= top.value && key_of(v[e]) >= negligible)
+          if (e < n && v[e] <= top.value && key_of(v[e]) >= floor)
             total += mass(v[e]);
       });
       total = team.sum(total);

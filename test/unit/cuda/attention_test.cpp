@@ -156,6 +156,16 @@ TEST(Attention, PrefillChunksAndWindows) {
   check({DType::f32, 64, even(4, 2), {30, 1}, {100, 77}, 16, 20.0f});
 }
 
+// Many tiles of keys, pages of every kind (24 is no power of two), rows that fill no block.
+TEST(Attention, LongPrefill) {
+  check({DType::bf16, 128, even(4, 2), {600, 30}, {900, 500}});
+  check({DType::f16, 128, even(3, 1), {257}, {700}, 200});
+  check({DType::bf16, 64, even(4, 2), {300, 1, 129}, {1000, 40, 129}, 0, 0, 4});
+  check({DType::f16, 64, even(2, 1), {300}, {555}, 130, 25.0f, 32});
+  check({DType::bf16, 128, even(4, 2), {100}, {333}, 0, 0, 24});
+  check({DType::bf16, 128, even(4, 2), {100}, {333}, 0, 0, 2});
+}
+
 TEST(Attention, UnevenGroupsAndWideGroups) {
   check({DType::bf16, 64, {0, 0, 1, 1, 1}, {1, 40, 7}, {100, 40, 30}});
   check({DType::bf16, 128, even(40, 2), {1, 5}, {50, 80}}); // 20 heads on one KV head: more rows than a decode block
