@@ -1,6 +1,8 @@
 // Verifiers of the exec ops: shapes agree, and each message has the two numbers that do not.
 #include "dialects/exec/ExecDialect.h"
 
+#include "dialects/dist/DistDialect.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -39,6 +41,29 @@ static LogicalResult vectorOf(Operation *op, StringRef what, WeightType weight, 
   return same(op, what, weight.getCols(), elements);
 }
 
+// Where the module says what devices and ranks there are, a program names no others.
+static LogicalResult checkNumbers(ProgramOp program) {
+  Operation *module = program->getParentOp();
+  if (auto topology = module->getAttrOfType<llmc::dist::TopologyAttr>(llmc::dist::kTopologyAttr))
+    if (program.getDevice() >= topology.getDevices().size())
+      return program.emitOpError() << "names device " << static_cast<int64_t>(program.getDevice()) << " of "
+                                   << topology.getDevices().size();
+  auto mesh = module->getAttrOfType<llmc::dist::MeshAttr>(llmc::dist::kMeshAttr);
+  if (!mesh)
+    return success();
+  for (Operation &op : program.getBody().front()) {
+    SmallVector<int64_t> ranks;
+    if (auto group = op.getAttrOfType<DenseI64ArrayAttr>("group"))
+      llvm::append_range(ranks, group.asArrayRef());
+    if (auto peer = op.getAttrOfType<IntegerAttr>("peer"))
+      ranks.push_back(peer.getInt());
+    for (int64_t rank : ranks)
+      if (rank < 0 || rank >= mesh.numRanks())
+        return op.emitOpError() << "names rank " << rank << " of " << mesh.numRanks();
+  }
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() {
   Block &block = getBody().front();
   for (Operation &op : block) {
@@ -47,7 +72,7 @@ LogicalResult ProgramOp::verifyRegions() {
     if (isa<OutputOp>(op) && op.getNextNode())
       return op.emitOpError() << "must stand last";
   }
-  return success();
+  return checkNumbers(*this);
 }
 
 LogicalResult WeightOp::verify() {

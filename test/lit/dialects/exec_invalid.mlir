@@ -120,3 +120,40 @@ func.func private @activations(!exec.buffer<tokens, 64, !exec.quant<q8_0>>)
 // expected-error@+2 {{failed to parse Exec_QuantType parameter 'format'}}
 // expected-error@+1 {{failed to parse Exec_WeightType parameter 'element'}}
 func.func private @format(!exec.weight<16, 64, !exec.quant<q4_0>, packed16>)
+
+// -----
+
+// A program names devices and ranks that there are.
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h"], devices = [#dist.device<id = "cpu0", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>], links = []>} {
+// expected-error@+1 {{names device 1 of 1}}
+exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 1 : i64} {
+}
+}
+
+// -----
+
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h"], devices = [#dist.device<id = "cpu0", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>], links = []>} {
+// expected-error@+1 {{names device -1 of 1}}
+exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = -1 : i64} {
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<tp = 2, pp = 1, devices = [0, 1]>} {
+exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64} {
+  %x = exec.buffer "x" : !exec.buffer<tokens, 4, f32>
+  // expected-error@+1 {{names rank 2 of 2}}
+  exec.all_reduce %x {group = array<i64: 0, 2>, seq = 0 : i64} : !exec.buffer<tokens, 4, f32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<tp = 2, pp = 1, devices = [0, 1]>} {
+exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64} {
+  %x = exec.buffer "x" : !exec.buffer<tokens, 4, f32>
+  // expected-error@+1 {{names rank -1 of 2}}
+  exec.send %x {peer = -1 : i64, seq = 0 : i64} : !exec.buffer<tokens, 4, f32>
+}
+}
