@@ -126,6 +126,12 @@ private:
     return pool;
   }
 
+  k::KvAppend appendCall(const plan::KvAppend &o) const {
+    const Operand key = operand(o.k()), value = operand(o.v());
+    return {pool(o.layer(), static_cast<int>(o.kv_heads()), static_cast<int>(o.head_dim())),
+            key.data, value.data, key.ld, value.ld, nullptr, 0, key.type};
+  }
+
   void push(std::function<void(const OpContext &)> op) { out_.ops_.push_back(std::move(op)); }
 
   void add(const plan::Op &op);
@@ -154,6 +160,19 @@ void ProgramBuilder::addRope(const plan::Rope &o) {
   call.head_dim = static_cast<int>(o.head_dim()), call.rotary_dim = static_cast<int>(o.rotary_dim());
   call.interleaved = o.style() == plan::RopeStyle::Interleaved;
   call.act = q.type;
+  // The append that follows takes the very keys: both in one launch.
+  const plan::Op *next = index_ + 1 < plan::size_of(program_.ops()) ? program_.ops()->Get(index_ + 1) : nullptr;
+  const plan::KvAppend *append = next ? next->op_as_KvAppend() : nullptr;
+  if (append && append->k()->buffer() == o.k()->buffer() && append->k()->col() == o.k()->col()) {
+    ++index_;
+    push([call, append = appendCall(*append)](const OpContext &c) mutable {
+      call.positions = c.inputs.positions();
+      append.slot_mapping = c.inputs.slot_mapping();
+      call.T = append.T = c.shape.tokens;
+      k::rope_append(call, append, c.stream);
+    });
+    return;
+  }
   push([call](const OpContext &c) mutable {
     call.positions = c.inputs.positions();
     call.T = c.shape.tokens;
@@ -295,11 +314,7 @@ void ProgramBuilder::add(const plan::Op &op) {
   case plan::OpKind::Rope:
     return addRope(*op.op_as_Rope());
   case plan::OpKind::KvAppend: {
-    const plan::KvAppend &o = *op.op_as_KvAppend();
-    const Operand key = operand(o.k()), value = operand(o.v());
-    k::KvAppend call{pool(o.layer(), static_cast<int>(o.kv_heads()), static_cast<int>(o.head_dim())), key.data, value.data,
-                     key.ld, value.ld, nullptr, 0, key.type};
-    push([call](const OpContext &c) mutable {
+    push([call = appendCall(*op.op_as_KvAppend())](const OpContext &c) mutable {
       call.slot_mapping = c.inputs.slot_mapping(), call.T = c.shape.tokens;
       k::kv_append(call, c.stream);
     });
