@@ -94,8 +94,11 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   LLMRT_CHECK(cudaEventCreate(&stop));
   float best = 1e30f;
   for (const cublasLtMatmulAlgo_t &candidate : a.candidates) {
-    if (run(candidate) != CUBLAS_STATUS_SUCCESS) // warms up; some candidates do not run after all
+    // Warms up. Some candidates do not run after all, and leave an error that nobody else is to meet.
+    if (run(candidate) != CUBLAS_STATUS_SUCCESS || cudaPeekAtLastError() != cudaSuccess) {
+      cudaGetLastError();
       continue;
+    }
     cudaEventRecord(start, stream);
     for (int i = 0; i < kRuns; ++i)
       run(candidate);
