@@ -5,14 +5,13 @@
 #include "runtime/serve/server.h"
 #include "test/unit/serve/fake_engine.h"
 #include "test/unit/serve/http_client.h"
+#include "test/unit/serve/test_model.h"
 
 #include <gtest/gtest.h>
 
 namespace llmrt::test {
 
 using Json = nlohmann::ordered_json;
-
-std::shared_ptr<serve::Model> make_model();
 
 class ServeTest : public ::testing::Test {
 protected:
