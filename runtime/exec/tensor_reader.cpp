@@ -83,6 +83,24 @@ void TensorReader::read(const plan::Tensor &tensor, uint64_t row, uint64_t rows,
     fill_values(out + i * out_stride, tensor.fill(), tensor.fill_scale(), seed, (row + i) * tensor.cols() + col, cols);
 }
 
+void TensorReader::copy(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, std::byte *out,
+                        size_t out_stride) {
+  const uint64_t element = plan::block_bytes(tensor.dtype()), row_bytes = tensor.cols() * element, slice = cols * element;
+  const uint64_t begin = tensor.offset() + row * row_bytes + col * element;
+  const auto file = static_cast<uint32_t>(tensor.file());
+  if (slice == row_bytes && out_stride == row_bytes)
+    return files_.read(file, begin, out, rows * row_bytes);
+  if (row_bytes - slice >= kGapBytes || rows == 1) { // nothing to gain from one read over several rows
+    for (uint64_t i = 0; i < rows; ++i)
+      files_.read(file, begin + i * row_bytes, out + i * out_stride, slice);
+    return;
+  }
+  read_blocks(tensor, row, rows, col, cols, [&](uint64_t first, uint64_t count, const std::byte *bytes, size_t stride) {
+    for (uint64_t i = 0; i < count; ++i)
+      std::memcpy(out + (first + i) * out_stride, bytes + i * stride, slice);
+  });
+}
+
 void TensorReader::read_blocks(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols,
                                const UseBlocks &use) {
   const uint64_t elements = plan::block_elements(tensor.dtype()), bytes = plan::block_bytes(tensor.dtype());

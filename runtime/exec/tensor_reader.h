@@ -1,4 +1,4 @@
-// Reads boxes of checkpoint tensors as f32 rows: from their file, block types dequantised, or from their fill.
+// Reads boxes of checkpoint tensors: as f32 rows, from their file, block types dequantised, or from their fill; or as they are.
 // Scratch is bounded: a few megabytes, or one row's slice where that is larger.
 #pragma once
 
@@ -26,6 +26,11 @@ public:
 
   // out[i * out_stride + j] = tensor[row + i, col + j], for i < rows, j < cols; out_stride in floats.
   void read(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, float *out,
+            size_t out_stride);
+
+  // The same without a conversion: bytes at out + i * out_stride; out_stride in bytes. The tensor must have a file and a type
+  // of one element a block. Rows that stand in the file as they shall in memory are read straight there.
+  void copy(const plan::Tensor &tensor, uint64_t row, uint64_t rows, uint64_t col, uint64_t cols, std::byte *out,
             size_t out_stride);
 
   // The whole blocks that hold columns [col, col + cols) of `rows` rows, as they stand in the file: `use` is called for runs

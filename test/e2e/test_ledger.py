@@ -22,7 +22,7 @@ def check(plan, ranks, *more):
 
 
 @pytest.mark.parametrize("tp,pp", [(1, 1), (3, 2), (5, 2)])
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16", "float32"])
 def test_smollm2(tp, pp, dtype, plans):
     check(plans("smollm2", tp, pp, dtype=dtype), tp * pp)
 

@@ -1,6 +1,7 @@
 // The executor on GPUs: which rank runs where, loading, and the loop that runs steps.
 #include "runtime/exec/cuda/backend.h"
 #include "runtime/exec/cuda/rank.h"
+#include "runtime/exec/cuda/staging.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
 #include "runtime/exec/weight_loader.h"
@@ -136,20 +137,21 @@ public:
 
 private:
   void load(const ExecutorOptions &options) {
-    std::vector<Region> regions;
-    std::vector<WeightRegion> pointers;
+    std::vector<WeightPlaces> places;
+    std::vector<StagingSink::Destination> destinations;
     for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank) {
-      regions.emplace_back(plan_->program(rank).weight_bytes(), "the weights of rank " + std::to_string(rank) + " on the host");
-      pointers.push_back({regions.back().data(), planned_places(plan_->program(rank))});
+      places.push_back(planned_places(plan_->program(rank)));
+      destinations.push_back({ranks_[rank]->weights(), devices_[rank]});
     }
     WeightLoad load;
     load.folder = options.plan_folder;
     load.threads = options.threads ? options.threads : static_cast<unsigned>(allowed_cores().size());
     if (options.on_progress)
       load.on_progress = [&](uint64_t done, uint64_t total) { options.on_progress({done, total}); };
-    load_weights(*plan_, pointers, load);
-    for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank)
-      ranks_[rank]->load(pointers[rank].data);
+    StagingSink sink(std::move(destinations));
+    load_weights(*plan_, places, sink, load);
+    for (const auto &rank : ranks_)
+      rank->ready();
   }
 
   std::shared_ptr<const plan::LoadedPlan> plan_;

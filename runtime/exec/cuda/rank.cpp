@@ -14,7 +14,6 @@ namespace llmrt::exec::cuda {
 namespace {
 
 constexpr size_t kProductWorkspace = 32 << 20; // what cuBLAS wants on Hopper
-constexpr size_t kStaging = 64 << 20;
 
 std::string purpose(const char *what, uint32_t rank) { return std::string(what) + " of rank " + std::to_string(rank); }
 
@@ -63,20 +62,8 @@ Rank::~Rank() {
   cudaStreamSynchronize(*stream_);
 }
 
-void Rank::load(const std::byte *weights) {
+void Rank::ready() {
   LLMRT_CHECK(cudaSetDevice(device_));
-  // Through pinned memory, one half being filled while the other is on its way.
-  PinnedMemory staging[2] = {PinnedMemory(kStaging), PinnedMemory(kStaging)};
-  Event copied[2];
-  int turn = 0;
-  for (size_t at = 0; at < weights_.size(); at += kStaging, turn ^= 1) {
-    const size_t bytes = std::min(kStaging, weights_.size() - at);
-    LLMRT_CHECK(cudaEventSynchronize(copied[turn]));
-    std::memcpy(staging[turn].data(), weights + at, bytes);
-    LLMRT_CHECK(cudaMemcpyAsync(weights_.data() + at, staging[turn].data(), bytes, cudaMemcpyHostToDevice, *stream_));
-    LLMRT_CHECK(cudaEventRecord(copied[turn], *stream_));
-  }
-  LLMRT_CHECK(cudaStreamSynchronize(*stream_));
   program_ = std::make_unique<Program>(*plan_, rank_, DeviceBases{weights_.data(), arena_.data(), kv_.data()});
 }
 
@@ -214,7 +201,8 @@ RankMemory Rank::memory() const {
   memory.weights = weights_.size();
   memory.arena = arena_.size();
   memory.kv = kv_.size();
-  memory.workspace = kProductWorkspace + inputs_->bytes() + program_->bytes();
+  memory.workspace =
+      kProductWorkspace + inputs_->bytes() + program_->bytes() + device_draws_.size() + device_tokens_.size();
   memory.communication = link_ ? link_->bytes() : 0;
   return memory;
 }

@@ -16,8 +16,9 @@ public:
   Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device);
   ~Rank();
 
-  // Copies the weight region, loaded on the host, to the device, and prepares the program.
-  void load(const std::byte *weights);
+  std::byte *weights() const { return weights_.data(); } // on the device
+  // Once the weights are loaded: prepares the program.
+  void ready();
   // On the rank's own thread: makes its device current and joins the other ranks.
   void join(const std::vector<int> &devices, comm::Communicator &host, unsigned in_flight, double deadline_s, bool eager);
 
