@@ -39,8 +39,10 @@ std::vector<float> whole(const LoaderPlan &plan, uint32_t index) {
     fill_values(values.data(), tensor.fill, tensor.fill_scale, fill_seed(tensor.name), 0, values.size());
   else
     for (const auto &[dtype, type] : kTypes)
-      if (dtype == tensor.dtype)
-        cpu::dequantize(values.data(), plan.data(index), type, static_cast<int64_t>(values.size()));
+      if (dtype == tensor.dtype) {
+        const std::vector<uint8_t> aligned(plan.data(index), plan.data(index) + tensor.bytes);
+        cpu::dequantize(values.data(), aligned.data(), type, static_cast<int64_t>(values.size()));
+      }
   return values;
 }
 
