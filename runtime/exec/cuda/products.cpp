@@ -88,6 +88,7 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   LLMRT_CHECK(cudaStreamIsCapturing(stream, &capture));
   if (capture != cudaStreamCaptureStatusNone)
     return; // cannot be timed; the next eager product will be
+  LLMRT_CHECK(cudaGetLastError()); // an error of what was launched before must not be taken for a candidate's
   constexpr int kRuns = 4;
   cudaEvent_t start = nullptr, stop = nullptr;
   LLMRT_CHECK(cudaEventCreate(&start));

@@ -160,19 +160,6 @@ void ProgramBuilder::addRope(const plan::Rope &o) {
   call.head_dim = static_cast<int>(o.head_dim()), call.rotary_dim = static_cast<int>(o.rotary_dim());
   call.interleaved = o.style() == plan::RopeStyle::Interleaved;
   call.act = q.type;
-  // The append that follows takes the very keys: both in one launch.
-  const plan::Op *next = index_ + 1 < plan::size_of(program_.ops()) ? program_.ops()->Get(index_ + 1) : nullptr;
-  const plan::KvAppend *append = next ? next->op_as_KvAppend() : nullptr;
-  if (append && append->k()->buffer() == o.k()->buffer() && append->k()->col() == o.k()->col()) {
-    ++index_;
-    push([call, append = appendCall(*append)](const OpContext &c) mutable {
-      call.positions = c.inputs.positions();
-      append.slot_mapping = c.inputs.slot_mapping();
-      call.T = append.T = c.shape.tokens;
-      k::rope_append(call, append, c.stream);
-    });
-    return;
-  }
   push([call](const OpContext &c) mutable {
     call.positions = c.inputs.positions();
     call.T = c.shape.tokens;
