@@ -145,10 +145,6 @@ struct KvAppend {
 };
 void kv_append(const KvAppend &p, cudaStream_t stream);
 
-// rope() and kv_append() in one launch: q in place as rope() leaves it, rotated keys and values in the pages as both leave
-// them. The keys of `append` are read unrotated and stay as they are (Rope::k is not used).
-void rope_append(const Rope &p, const KvAppend &append, cudaStream_t stream);
-
 struct Attention {
   void *out;            // [T, q_heads, head_dim] act
   int64_t ld_out;

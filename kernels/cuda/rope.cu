@@ -59,79 +59,6 @@ __global__ void rope_kernel(T *q, int64_t ld_q, T *k, int64_t ld_k, const int32_
       row[i] = from_float<T>(x[i]);
 }
 
-// rope_kernel and kv_append_kernel in one: query heads are rotated in place, key heads on their way to the pages, value
-// heads are copied. A block takes some heads of one token, one a warp at a time, and shares the token's angles.
-template <typename T, typename P>
-__global__ void __launch_bounds__(kHeadThreads)
-    rope_append_kernel(T *q, int64_t ld_q, const T *k, int64_t ld_k, const T *v, int64_t ld_v, const int32_t *positions,
-                       const float *inv_freq, const float *q_norm, const float *k_norm, float attention_factor, float eps,
-                       int q_heads, int kv_heads, int head_dim, int rotary_dim, bool interleaved, int heads_each, P *pool,
-                       int64_t page_stride, int page_size, const int64_t *slots) {
-  extern __shared__ float shared[]; // cosines and sines, then [warps][head_dim]
-  let_next_start();
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, half = rotary_dim / 2;
-  float *cosines = shared, *sines = shared + half, *x = shared + rotary_dim + warp * head_dim;
-  wait_for_previous();
-  const int64_t slot = slots[blockIdx.y];
-  const double position = positions[blockIdx.y];
-  for (int i = threadIdx.x; i < half; i += kHeadThreads) {
-    // The product is exact in double; reduced to one turn it keeps float's full precision at any position.
-    const double angle = position * static_cast<double>(inv_freq[i]);
-    const float reduced = static_cast<float>(angle - rint(angle * 0.15915494309189535) * 6.283185307179586);
-    float s, c;
-    sincosf(reduced, &s, &c);
-    cosines[i] = c * attention_factor, sines[i] = s * attention_factor;
-  }
-  __syncthreads();
-  const int64_t page = slot >= 0 ? slot / page_size : 0, at = slot >= 0 ? slot % page_size : 0;
-  P *keys = pool + page * page_stride, *values = keys + static_cast<int64_t>(kv_heads) * page_size * head_dim;
-
-  const int first = blockIdx.x * heads_each, last = min(first + heads_each, q_heads + 2 * kv_heads);
-  for (int head = first + warp; head < last; head += kHeadThreads / 32) {
-    const bool is_q = head < q_heads, is_k = !is_q && head < q_heads + kv_heads;
-    if (!is_q && slot < 0)
-      continue;
-    const int kv = head - q_heads - (is_k ? 0 : kv_heads);
-    const T *from = is_q   ? q + blockIdx.y * ld_q + static_cast<int64_t>(head) * head_dim
-                    : is_k ? k + blockIdx.y * ld_k + static_cast<int64_t>(kv) * head_dim
-                           : v + blockIdx.y * ld_v + static_cast<int64_t>(kv) * head_dim;
-    const int64_t to = (static_cast<int64_t>(kv) * page_size + at) * head_dim;
-    if (!is_q && !is_k) {
-      for (int i = lane; i < head_dim; i += 32)
-        values[to + i] = from_float<P>(to_float(from[i]));
-      continue;
-    }
-    const float *norm = is_q ? q_norm : k_norm;
-    float square = 0;
-    for (int i = lane; i < head_dim; i += 32) {
-      x[i] = to_float(from[i]);
-      square += x[i] * x[i];
-    }
-    if (norm) {
-      const float scale = rsqrtf(warp_sum(square) / static_cast<float>(head_dim) + eps);
-      for (int i = lane; i < head_dim; i += 32)
-        x[i] *= scale * norm[i];
-    }
-    __syncwarp();
-    T *rotated = q + blockIdx.y * ld_q + static_cast<int64_t>(head) * head_dim;
-    // Keys are rounded to the activations' type first, as they are without fusion.
-    auto put = [&](int i, float value) {
-      if (is_q)
-        rotated[i] = from_float<T>(value);
-      else
-        keys[to + i] = from_float<P>(to_float(from_float<T>(value)));
-    };
-    for (int i = lane; i < half; i += 32) {
-      const int a = interleaved ? 2 * i : i, b = interleaved ? 2 * i + 1 : i + half;
-      put(a, x[a] * cosines[i] - x[b] * sines[i]);
-      put(b, x[b] * cosines[i] + x[a] * sines[i]);
-    }
-    for (int i = rotary_dim + lane; i < head_dim; i += 32)
-      put(i, x[i]);
-    __syncwarp();
-  }
-}
-
 template <typename T, typename P>
 __global__ void kv_append_kernel(P *pool, int64_t page_stride, int kv_heads, int page_size, int head_dim, const T *k,
                                  int64_t ld_k, const T *v, int64_t ld_v, const int64_t *slots) {
@@ -164,26 +91,6 @@ void rope(const Rope &p, cudaStream_t stream) {
            dim3(kHeadThreads), static_cast<size_t>(warps * p.head_dim) * 4, stream, static_cast<E *>(p.q), p.ld_q,
            static_cast<E *>(p.k), p.ld_k, p.positions, p.inv_freq, p.q_norm, p.k_norm, p.attention_factor, p.eps,
            p.q_heads, p.kv_heads, p.head_dim, p.rotary_dim, p.interleaved);
-  });
-}
-
-void rope_append(const Rope &p, const KvAppend &append, cudaStream_t stream) {
-  if (p.T <= 0)
-    return;
-  with_type(p.act, [&](auto act) {
-    with_type(append.pool.type, [&](auto pool) {
-      using A = decltype(act);
-      using P = decltype(pool);
-      // Few tokens: a head a warp. Many: all heads of a token share its angles.
-      const int warps = kHeadThreads / 32, heads = p.q_heads + 2 * p.kv_heads, each = p.T <= 128 ? warps : heads;
-      launch(rope_append_kernel<A, P>, dim3(static_cast<unsigned>(ceil_div(heads, each)), static_cast<unsigned>(p.T)),
-             dim3(kHeadThreads), static_cast<size_t>(p.rotary_dim + warps * p.head_dim) * 4, stream,
-             static_cast<A *>(p.q), p.ld_q, static_cast<const A *>(append.k), append.ld_k,
-             static_cast<const A *>(append.v), append.ld_v, p.positions, p.inv_freq, p.q_norm, p.k_norm,
-             p.attention_factor, p.eps, p.q_heads, p.kv_heads, p.head_dim, p.rotary_dim, p.interleaved, each,
-             static_cast<P *>(append.pool.base), append.pool.page_stride_bytes / static_cast<int64_t>(sizeof(P)),
-             append.pool.page_size, append.slot_mapping);
-    });
   });
 }
 

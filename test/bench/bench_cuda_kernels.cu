@@ -159,9 +159,9 @@ static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __n
       const KvPool kv_pool = {static_cast<char *>(kv) + l * kv_bytes, 2 * kv_heads * page * 128 * 2, DType::bf16, kv_heads, page, 128};
       add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
       linear(a, b, w, Q, H);
-      rope_append({a, nullptr, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f,
-                   M, q_heads, kv_heads, 128, 128, false, DType::bf16},
-                  {kv_pool, a + 28 * 128, a + 32 * 128, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16}, stream);
+      rope({a, a + 28 * 128, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f,
+            M, q_heads, kv_heads, 128, 128, false, DType::bf16}, stream);
+      kv_append({kv_pool, a + 28 * 128, a + 32 * 128, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16}, stream);
       Attention t = {};
       t.out = b, t.ld_out = H, t.q = a, t.ld_q = Q, t.pool = kv_pool;
       t.kv_head_of_q = static_cast<uint16_t *>(buffers[5]), t.seq_starts = static_cast<int32_t *>(buffers[0]);

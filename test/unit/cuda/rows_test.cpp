@@ -142,46 +142,5 @@ TEST(Rope, BothStylesNormsAndFarPositions) {
         }
 }
 
-// One launch for both leaves the same bits as rope() and kv_append().
-TEST(Rope, AppendInOneLaunch) {
-  for (DType t : kTypes)
-    for (bool norms : {false, true})
-      for (int64_t T : {3, 200}) {
-        const int q_heads = 5, kv_heads = 2, dim = 96, rotary = 64, page = 4;
-        const int64_t ld = (q_heads + 2 * kv_heads) * dim, size = int64_t(dtype_bytes(t)), pages = T / page + 3;
-        Tensor a(T * ld, t, 1), b(T * ld, t, 1), qn(dim, DType::f32, 2), kn(dim, DType::f32, 3);
-        std::vector<float> inv(rotary / 2);
-        for (int i = 0; i < rotary / 2; ++i)
-          inv[i] = float(std::pow(10000.0, -2.0 * i / rotary));
-        std::vector<int32_t> positions(T);
-        std::vector<int64_t> slots(T);
-        for (int64_t i = 0; i < T; ++i)
-          positions[i] = int32_t(i * 31), slots[i] = i == 1 ? -1 : (T - 1 - i) + page;
-        const int64_t page_bytes = 2 * kv_heads * page * dim * size;
-        DeviceBytes inv_device(inv.data(), inv.size() * 4), positions_device(positions.data(), T * 4),
-            slots_device(slots.data(), T * 8), pool_a(pages * page_bytes), pool_b(pages * page_bytes);
-        auto rope_of = [&](Tensor &x) {
-          char *base = x.device.as<char>();
-          return Rope{base, base + q_heads * dim * size, ld, ld, positions_device.as<int32_t>(), inv_device.as<float>(),
-                      norms ? qn.device.as<float>() : nullptr, norms ? kn.device.as<float>() : nullptr, 1.0f, 1e-6f, T,
-                      q_heads, kv_heads, dim, rotary, false, t};
-        };
-        auto append_of = [&](Tensor &x, DeviceBytes &pool) {
-          char *base = x.device.as<char>();
-          return KvAppend{{pool.get(), page_bytes, t, kv_heads, page, dim}, base + q_heads * dim * size,
-                          base + (q_heads + kv_heads) * dim * size, ld, ld, slots_device.as<int64_t>(), T, t};
-        };
-        rope(rope_of(a), nullptr);
-        kv_append(append_of(a, pool_a), nullptr);
-        rope_append(rope_of(b), append_of(b, pool_b), nullptr);
-        ASSERT_CUDA(cudaGetLastError());
-        EXPECT_EQ(pool_a.read<unsigned char>(), pool_b.read<unsigned char>());
-        const std::vector<float> qa = a.read(), qb = b.read();
-        for (int64_t i = 0; i < T; ++i)
-          for (int64_t j = 0; j < q_heads * dim; ++j)
-            ASSERT_EQ(qa[i * ld + j], qb[i * ld + j]) << i << " " << j;
-      }
-}
-
 } // namespace
 } // namespace llmrt::cuda::testing
