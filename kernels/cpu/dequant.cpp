@@ -3,11 +3,11 @@
 #include "kernels/cpu/dequant.h"
 
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/impl/half.h"
-#include "runtime/support/error.h"
 
 namespace llmrt::cpu {
 namespace {
@@ -166,12 +166,13 @@ size_t ggml_row_bytes(GgmlType type, int64_t n) {
 void dequantize(float *out, const void *in, GgmlType type, int64_t n) {
   const Format *f = find(type);
   if (!f)
-    throw Error("GGUF tensor type " + std::to_string(static_cast<uint32_t>(type)) +
-                " cannot be dequantised; convert the file to F16, BF16, Q8_0 or another supported type");
+    throw std::invalid_argument(
+        "GGUF tensor type " + std::to_string(static_cast<uint32_t>(type)) +
+        " cannot be dequantised; convert the file to F16, BF16, Q8_0 or another supported type");
   if (n % f->block.elements != 0)
-    throw Error("a row of " + std::to_string(n) + " elements of type " + f->name +
-                " is not whole blocks of " + std::to_string(f->block.elements) +
-                " elements; the file is damaged or the row was cut wrongly");
+    throw std::invalid_argument("a row of " + std::to_string(n) + " elements of type " + f->name +
+                                " is not whole blocks of " + std::to_string(f->block.elements) +
+                                " elements; the file is damaged or the row was cut wrongly");
   switch (type) {
   case GgmlType::F32:
     std::memcpy(out, in, static_cast<size_t>(n) * 4);

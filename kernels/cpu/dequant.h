@@ -35,7 +35,7 @@ const char *ggml_type_name(GgmlType type);
 size_t ggml_row_bytes(GgmlType type, int64_t n);
 
 // out[i] = value of element i, for n elements, a multiple of ggml_block(type).elements.
-// `in` needs no alignment. Throws llmrt::Error for an unknown type or an uneven n.
+// `in` needs no alignment. Throws std::invalid_argument for an unknown type or an uneven n.
 void dequantize(float *out, const void *in, GgmlType type, int64_t n);
 
 } // namespace llmrt::cpu

@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include "kernels/cpu/impl/table.h"
-#include "runtime/support/error.h"
 
 namespace llmrt::cpu {
 namespace {
@@ -60,8 +60,9 @@ const Entry *choose() {
   for (const Entry &e : entries)
     if (std::string(wanted) == e.name && e.on_this_cpu())
       return &e;
-  throw Error("environment variable LLMRT_ISA is \"" + std::string(wanted) +
-              "\", but this machine runs only " + supported_names() + "; unset it or name one of these");
+  throw std::invalid_argument("environment variable LLMRT_ISA is \"" + std::string(wanted) +
+                              "\", but this machine runs only " + supported_names() +
+                              "; unset it or name one of these");
 }
 
 std::atomic<const Entry *> chosen{nullptr};
@@ -102,8 +103,8 @@ void force_isa(Isa isa) {
       chosen.store(&e, std::memory_order_release);
       return;
     }
-  throw Error("the instruction set " + std::string(isa_name(isa)) +
-              " was asked for, but this machine runs only " + supported_names());
+  throw std::invalid_argument("the instruction set " + std::string(isa_name(isa)) +
+                              " was asked for, but this machine runs only " + supported_names());
 }
 
 const KernelTable &kernels() {

@@ -14,7 +14,7 @@ const char *isa_name(Isa isa);
 // The instruction sets that this build and this CPU support, lowest first; never empty.
 std::vector<Isa> available_isas();
 
-// The one in use. The first call reads LLMRT_ISA; throws llmrt::Error where it names an unknown
+// The one in use. The first call reads LLMRT_ISA; throws std::invalid_argument where it names an unknown
 // instruction set or one that this machine lacks.
 Isa current_isa();
 

@@ -35,7 +35,7 @@ void pack_weight_rows(void *packed, DType dtype, int64_t N, int64_t K, int64_t n
 
 // The same from rows of GGUF blocks, kept as they are: Q8_0 into q8_0; Q4_1, or Q4_0, into q4_1 (an offset of
 // minus eight scales). `src` is at the first of the K columns wanted, a whole block.
-// Throws llmrt::Error for another pair of types or a K that is not whole blocks.
+// Throws std::invalid_argument for another pair of types or a K that is not whole blocks.
 void pack_quantized_rows(void *packed, DType dtype, int64_t N, int64_t K, int64_t n0, int64_t rows,
                          const void *src, GgmlType src_type, size_t src_row_bytes);
 

@@ -2,12 +2,12 @@
 #include "kernels/cpu/impl/pack_quant.h"
 
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "kernels/cpu/impl/half.h"
 #include "kernels/cpu/impl/table.h"
 #include "kernels/cpu/linear.h"
-#include "runtime/support/error.h"
 
 namespace llmrt::cpu {
 namespace {
@@ -59,12 +59,13 @@ void pack_quantized_rows(void *packed, DType dtype, int64_t, int64_t K, int64_t 
   const bool q8 = dtype == DType::q8_0 && src_type == GgmlType::Q8_0;
   const bool q4 = dtype == DType::q4_1 && (src_type == GgmlType::Q4_1 || src_type == GgmlType::Q4_0);
   if (!q8 && !q4)
-    throw Error(
+    throw std::invalid_argument(
         std::string("GGUF tensor type ") + ggml_type_name(src_type) +
         " cannot be kept quantised in this packed weight; dequantise it and pack it as bf16, f16 or f32");
   if (K % 32 != 0)
-    throw Error("a quantised weight of " + std::to_string(K) +
-                " columns is not whole blocks of 32 columns; split it in multiples of 32, or dequantise it");
+    throw std::invalid_argument(
+        "a quantised weight of " + std::to_string(K) +
+        " columns is not whole blocks of 32 columns; split it in multiples of 32, or dequantise it");
   const int64_t src_block = ggml_block(src_type).bytes;
   for (int64_t i = 0; i < rows; i++) {
     const uint8_t *row = static_cast<const uint8_t *>(src) + static_cast<size_t>(i) * src_row_bytes;

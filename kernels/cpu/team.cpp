@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,8 +16,6 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "runtime/support/error.h"
 
 namespace llmrt::cpu {
 namespace {
@@ -98,7 +97,8 @@ struct Team::Shared {
 
 Team::Team(int threads) : size_(threads) {
   if (threads < 1)
-    throw Error("a team of " + std::to_string(threads) + " threads was asked for; it needs at least 1");
+    throw std::invalid_argument("a team of " + std::to_string(threads) +
+                                " threads was asked for; it needs at least 1");
   live_threads.fetch_add(threads, std::memory_order_relaxed);
   if (threads == 1)
     return;
@@ -111,9 +111,9 @@ Team::Team(int threads) : size_(threads) {
     const size_t started = shared_->workers.size() + 1;
     shared_->finish();
     live_threads.fetch_sub(threads, std::memory_order_relaxed);
-    throw Error("only " + std::to_string(started) + " of " + std::to_string(threads) +
-                " threads of a team could be started (" + e.what() +
-                "); raise the limit on threads or use fewer");
+    throw std::runtime_error("only " + std::to_string(started) + " of " + std::to_string(threads) +
+                             " threads of a team could be started (" + e.what() +
+                             "); raise the limit on threads or use fewer");
   }
 }
 
@@ -141,7 +141,7 @@ void *Team::scratch(size_t bytes) {
     const size_t rounded = (bytes + 63) / 64 * 64;
     void *p = std::aligned_alloc(64, rounded);
     if (!p)
-      throw Error(
+      throw std::runtime_error(
           "the CPU kernels need " + std::to_string(rounded) +
           " bytes of scratch, which could not be allocated; lower max_batched_tokens or max_model_len");
     std::free(scratch_);

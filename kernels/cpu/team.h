@@ -13,7 +13,7 @@ namespace llmrt::cpu {
 // One caller at a time; a parallel region must not start another one on the same team, nor throw.
 class Team {
 public:
-  // threads >= 1, the caller included. Throws llmrt::Error when a thread cannot be started.
+  // threads >= 1, the caller included. Throws std::runtime_error when a thread cannot be started.
   explicit Team(int threads);
   ~Team();
   Team(const Team &) = delete;
