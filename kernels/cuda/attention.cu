@@ -271,11 +271,11 @@ __global__ void plain_attention_kernel(AttentionParams p, int S) {
 
 template <typename T, int kDim, int kChunk> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   using Kernel = Prefill<T, kDim, kChunk>;
-  auto kernel = prefill_kernel<T, kDim, kChunk>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Kernel::kBytes));
+  allow_shared_memory<prefill_kernel<T, kDim, kChunk>>();
   const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, Kernel::kBlockRows);
-  launch(kernel, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
-         dim3(kWarps * 32), Kernel::kBytes, stream, p);
+  launch(prefill_kernel<T, kDim, kChunk>,
+         dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(kWarps * 32),
+         Kernel::kBytes, stream, p);
 }
 
 template <typename T> void prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream) {

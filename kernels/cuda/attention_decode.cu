@@ -400,9 +400,9 @@ void start(const Attention &a, const AttentionParams &p, bool even, cudaStream_t
     bytes = wanted > bytes && wanted <= device.shared_per_block ? wanted : bytes;
   }
   auto kernel = decode_kernel<T, kDim, kChunk, kPaged, kStages>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  allow_shared_memory<decode_kernel<T, kDim, kChunk, kPaged, kStages>>();
   if (p.clustered && p.splits > 8)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    require(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "clusters");
   launch_cluster(kernel, dim3(static_cast<unsigned>(p.splits), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
                  dim3(kWarps * 32), bytes, p.clustered ? static_cast<unsigned>(p.splits) : 1u, stream, p);
   if (p.splits > 1 && !p.clustered)

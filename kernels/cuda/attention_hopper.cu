@@ -286,12 +286,12 @@ template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) h
 }
 
 template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
-  auto kernel = hopper_kernel<T, kDim>;
   constexpr size_t kBytes = Hopper<T, kDim>::kBytes;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes));
+  allow_shared_memory<hopper_kernel<T, kDim>>();
   const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows);
-  launch(kernel, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)),
-         dim3(kThreads), kBytes, stream, p);
+  launch(hopper_kernel<T, kDim>,
+         dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(kThreads), kBytes,
+         stream, p);
 }
 
 } // namespace

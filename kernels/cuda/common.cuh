@@ -7,7 +7,10 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace llmrt::cuda {
@@ -124,8 +127,31 @@ inline const DeviceLimits &device_limits() {
   return all.of[device < kMost ? device : 0];
 }
 
+// A launch, or what prepares one, that failed is an error at once: an operation that did not run must never look like one
+// that did.
+inline void require(cudaError_t status, const char *what) {
+  if (status != cudaSuccess)
+    throw std::runtime_error(std::string("a CUDA kernel could not be launched (") + what + "): " + cudaGetErrorString(status));
+}
+
+// Lets kKernel use all the shared memory of a block that the current device has, once for each device. The limit belongs to
+// the function, not to the launch: set anew for every launch, ranks that share a device would set it under each other's feet.
+template <auto kKernel> void allow_shared_memory() {
+  static std::atomic<uint64_t> allowed{0};
+  int device = 0;
+  require(cudaGetDevice(&device), "device");
+  const uint64_t bit = uint64_t{1} << (device & 63);
+  if (allowed.load(std::memory_order_acquire) & bit)
+    return;
+  cudaFuncAttributes attributes;
+  require(cudaFuncGetAttributes(&attributes, kKernel), "attributes");
+  const size_t most = device_limits().shared_per_block - attributes.sharedSizeBytes;
+  require(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)), "shared memory");
+  allowed.fetch_or(bit, std::memory_order_release);
+}
+
 // Launches with permission to start before the previous kernel has ended (programmatic dependent launch), in clusters
-// along x where `cluster` is more than one. The kernel must call wait_for_previous().
+// along x where `cluster` is more than one. The kernel must call wait_for_previous(). Throws where it cannot be launched.
 template <typename... Params, typename... Args>
 void launch_cluster(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, unsigned cluster, cudaStream_t stream,
                     Args &&...args) {
@@ -142,7 +168,7 @@ void launch_cluster(void (*kernel)(Params...), dim3 grid, dim3 block, size_t sha
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   config.attrs = attributes;
   config.numAttrs = cluster > 1 ? 2 : 1;
-  cudaLaunchKernelEx(&config, kernel, Params(std::forward<Args>(args))...);
+  require(cudaLaunchKernelEx(&config, kernel, Params(std::forward<Args>(args))...), "launch");
 }
 template <typename... Params, typename... Args>
 void launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Args &&...args) {

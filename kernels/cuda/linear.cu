@@ -275,7 +275,7 @@ void launch_mma(const Linear &p, const LinearShape &shape, cudaStream_t stream) 
   const MmaParams params = {p.out,  p.ld_out, p.input,    p.ld_input, p.weight,           p.bias,
                             M,      static_cast<int>(p.N), static_cast<int>(p.K), tiles, splits, p.out_type};
   auto kernel = mma_kernel<W, kRowTiles, kTiles, kStages>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  allow_shared_memory<mma_kernel<W, kRowTiles, kTiles, kStages>>();
   // As many blocks as fit at once, in even rounds.
   const DeviceLimits &device = device_limits();
   int64_t fit = static_cast<int64_t>(device.shared_per_sm / (bytes + 1024));

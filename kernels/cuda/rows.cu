@@ -149,8 +149,10 @@ void norm(void *out, int64_t ld_out, void *residual, int64_t ld_residual, const 
                   : wide    ? norm_kernel<E, kAdd, true>
                             : norm_kernel<E, kAdd, false>;
     const size_t shared = registers ? 0 : static_cast<size_t>(H) * 4;
-    if (shared > 48 * 1024)
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    if (!registers && wide)
+      allow_shared_memory<norm_kernel<E, kAdd, true>>();
+    else if (!registers)
+      allow_shared_memory<norm_kernel<E, kAdd, false>>();
     launch(kernel, dim3(static_cast<unsigned>(T)), dim3(row_threads(H)), shared, stream, static_cast<E *>(out), ld_out,
            static_cast<E *>(residual), ld_residual, static_cast<const E *>(input), ld_input,
            static_cast<const float *>(weight), H, eps, offset);

@@ -346,7 +346,7 @@ void sample(const Sample &p, cudaStream_t stream) {
   const bool staged = static_cast<size_t>(each) * 4 + kBinBytes <= device.shared_per_sm / 2 - 4096;
   const size_t bytes = kBinBytes + (staged ? static_cast<size_t>(each) * 4 : 0);
   const bool wide = reinterpret_cast<uintptr_t>(p.logits) % 16 == 0 && p.ld % 4 == 0;
-  cudaFuncSetAttribute(sample_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  allow_shared_memory<sample_kernel>();
   launch_cluster(sample_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), bytes,
                  static_cast<unsigned>(parts), stream, p.tokens, p.logprobs, p.logits, p.ld, p.rows, p.V, parts, staged,
                  wide);
