@@ -87,6 +87,10 @@ def main():
               f"mean {ours_d.mean():.5f} against {hf_d.mean():.5f} = {ratios[1]:.2f} ({seconds:.0f} s with start-up)")
         for prompt, a, b, t in zip(prompts, logits, theirs, truth):
             worst[len(prompt)] = np.abs(a - t).mean() / np.abs(b - t).mean()
+        if not good:
+            for prompt, a, b, t in zip(prompts, logits, theirs, truth):
+                steps = np.abs(a - t).mean(axis=1) / np.abs(b - t).mean(axis=1)
+                print(f"     prompt of {len(prompt)}: mean ratio by step", " ".join(f"{r:.2f}" for r in steps))
         print("     mean ratio by prompt length:", ", ".join(f"{n}: {r:.2f}" for n, r in worst.items()))
     sys.exit(failed)
 

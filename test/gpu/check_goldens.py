@@ -4,6 +4,7 @@ within the tolerance against transformers in float32. Ranks share the GPUs that 
 
     test/gpu/check_goldens.py FOLDER       FOLDER as test/gpu/prepare.py made it
 """
+import concurrent.futures
 import os
 import sys
 import tempfile
@@ -16,28 +17,36 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 import harness  # noqa: E402
 
 
+def check(plan, meta, cases, mode):
+    """None, or why this plan's answers are not the golden ones."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            answers = harness.run_batch(plan, [c.prompt for c in cases], meta["steps"], Path(scratch), "--backend", "cuda",
+                                        "--share-devices", *mode)
+            for i, (case, (ids, logits)) in enumerate(zip(cases, answers)):
+                harness.check_logits(logits, case, f"prompt {i}")
+                assert ids == case.tokens, f"prompt {i}: ids differ"
+        except Exception as e:  # every layout is tried
+            return str(e)[:600]
+
+
 def main():
-    failed, passed, start = [], 0, time.time()
-    only = sys.argv[2:]
+    only, work, start = sys.argv[2:], [], time.time()
     for model in sorted((folder / "models").iterdir()):
         if only and not any(word in model.name for word in only):
             continue
         meta, cases = harness.goldens(harness.GOLDEN / f"goldens/{model.name}.npz")
         for plan in sorted(model.glob("float32-*.fb")):
             for mode in ([], ["--eager"]) if plan.stem.endswith("1x1") else ([],):
-                what = f"{model.name} {plan.stem} {' '.join(mode)}"
-                with tempfile.TemporaryDirectory() as scratch:
-                    try:
-                        answers = harness.run_batch(plan, [c.prompt for c in cases], meta["steps"], Path(scratch), "--backend",
-                                                    "cuda", "--share-devices", *mode)
-                        for i, (case, (ids, logits)) in enumerate(zip(cases, answers)):
-                            harness.check_logits(logits, case, f"prompt {i}")
-                            assert ids == case.tokens, f"prompt {i}: ids differ"
-                        passed += 1
-                    except Exception as e:  # every layout is tried
-                        failed.append(what)
-                        print(f"FAILED {what}: {str(e)[:600]}")
-    print(f"goldens on the GPU: {passed} passed, {len(failed)} failed, {time.time() - start:.0f} s")
+                work.append((f"{model.name} {plan.stem} {' '.join(mode)}", plan, meta, cases, mode))
+    failed = 0
+    # Start-up is most of each run, so several run at once.
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
+        for (what, *_), why in zip(work, pool.map(lambda w: check(*w[1:]), work)):
+            if why:
+                failed += 1
+                print(f"FAILED {what}: {why}", flush=True)
+    print(f"goldens on the GPU: {len(work) - failed} passed, {failed} failed, {time.time() - start:.0f} s")
     sys.exit(1 if failed else 0)
 
 

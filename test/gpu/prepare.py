@@ -85,7 +85,7 @@ def main():
         for spec in sys.argv[3:]:
             prepare_big(out, spec, ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2)))
     topo = out / "topo.json"
-    topology(topo, 12, "4GiB")
+    topology(topo, 12, "2GiB")
     models = list(specs.BY_NAME) + list(gguf_models.BY_NAME)
     for name in models:
         folder = out / "models" / name
