@@ -38,6 +38,9 @@ struct StepBatch {
   std::vector<int32_t> logits_rows;   // [R] rows of T whose logits are wanted, ascending; R may be 0
   // [R], or empty: no row is drawn by the executor. Only for executors that sample().
   std::vector<RowSampling> sampling = {};
+  // [T], or empty: all ids are known. Where >= 0, the token's id is the one that the executor drew for this row of logits in
+  // the step submitted before this one, and `ids` holds 0. Only for executors that run_ahead().
+  std::vector<int32_t> from_rows = {};
 };
 
 // Logits of a step on the output rank; valid only inside the callback.
@@ -91,7 +94,8 @@ public:
   // The batch must fit the plan's limits; one that does not throws llmrt::Error and changes nothing.
   virtual void submit(std::shared_ptr<const StepBatch> batch) = 0;
 
-  // Steps that can be in flight at once: the pipeline depth. Two steps in flight never share a sequence.
+  // Steps that can be in flight at once: the pipeline depth, or two where the executor runs ahead. Two steps in flight share
+  // a sequence only where it does.
   // Every rank runs the steps in the order submitted, so a step may read pages that an earlier one in flight writes
   // (the prefix cache relies on it).
   virtual unsigned max_in_flight() const = 0;
@@ -104,6 +108,10 @@ public:
 
   // Whether StepBatch::sampling is heeded.
   virtual bool samples() const { return false; }
+
+  // Whether a step may be submitted while the one before it runs that draws some of its ids (StepBatch::from_rows), so that
+  // the device goes from step to step without waiting for the host. Only where samples().
+  virtual bool runs_ahead() const { return false; }
 
   virtual std::vector<RankMemory> memory() const = 0;
 

@@ -68,11 +68,16 @@ public:
     seed_base_ = (static_cast<uint64_t>(random()) << 32) | random();
     executor_ = make_executor([this](const exec::StepBatch &batch, const exec::LogitsView &logits,
                                      const std::string &error) { step_done(batch, logits, error); });
+    const bool can_run_ahead = executor_->samples() && executor_->runs_ahead();
     max_in_flight_ = std::max(1u, executor_->max_in_flight());
+    if (can_run_ahead)
+      max_in_flight_ = options.run_ahead ? 2 : 1;
     model_.num_pages = std::min(model_.num_pages, executor_->num_pages());
-    scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, max_in_flight_);
+    scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, can_run_ahead ? 1 : max_in_flight_);
     if (executor_->samples())
       scheduler_->draw_on_device();
+    if (can_run_ahead && options.run_ahead)
+      scheduler_->run_ahead();
     delivery_thread_ = std::thread([this] { deliver(); });
     schedule_thread_ = std::thread([this] { schedule(); });
   }
@@ -173,7 +178,7 @@ public:
     s.prefix_queries = scheduler_->prefix_queries();
     s.prefix_hits = scheduler_->prefix_hits();
     s.preemptions = scheduler_->preemptions();
-    if (!requests_.empty())
+    if (!requests_.empty() || !in_flight_.empty())
       s.seconds_since_progress = std::chrono::duration<double>(Clock::now() - last_progress_).count();
     s.fatal = fatal_;
     return s;
@@ -190,7 +195,9 @@ public:
 
   bool wait_idle(double seconds) override {
     std::unique_lock lock(mutex_);
-    auto is_idle = [this] { return requests_.empty() && events_.empty() && !delivering_; };
+    auto is_idle = [this] {
+      return requests_.empty() && in_flight_.empty() && events_.empty() && !delivering_;
+    };
     // Longer than a year is for ever; the clock's own arithmetic would overflow.
     if (!(seconds < 3e7)) {
       idle_.wait(lock, is_idle);
@@ -346,7 +353,12 @@ private:
 
   void apply(const StepWork &work, sched::StepOutput &&output) {
     const RequestPtr &request = work.request;
-    scheduler_->returned(*request);
+    scheduler_->returned(work);
+    if (request->over) {
+      if (!request->in_flight)
+        scheduler_->remove(*request);
+      return;
+    }
     if (output.token)
       ++generation_tokens_;
     if (work.completes && !request->prompt_counted) {
@@ -368,9 +380,11 @@ private:
     wake_delivery_.notify_one();
   }
 
-  // The request is over, and not in flight.
+  // The request is over. A step in flight that carries it frees its pages.
   void finish(const RequestPtr &request, RequestEvent &&event) {
-    scheduler_->remove(*request);
+    request->over = true;
+    if (!request->in_flight)
+      scheduler_->remove(*request);
     requests_.erase(request->id);
     post(request, std::move(event));
   }
@@ -397,8 +411,11 @@ private:
       fatal_ = why;
     dropped.swap(in_flight_);
     for (InFlight &step : dropped)
-      for (StepWork &work : step.work)
-        scheduler_->returned(*work.request);
+      for (StepWork &work : step.work) {
+        scheduler_->returned(work);
+        if (work.request->over && !work.request->in_flight)
+          scheduler_->remove(*work.request);
+      }
     std::vector<RequestPtr> all;
     for (auto &[id, request] : requests_)
       all.push_back(request);

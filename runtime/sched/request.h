@@ -1,7 +1,8 @@
 // A request inside the engine: its tokens so far, its pages, and where it stands.
 //
-// Ownership. While `in_flight` is set the request belongs to the step that carries it: only the step's
-// completion may touch it (`cancelled` apart). Otherwise it is guarded by the engine's lock.
+// Ownership. All of it is guarded by the engine's lock, but for what reading a step's logits touches without it:
+// `cancelled`, and, while a step in flight has rows of the request that the host reads, the tokens, the sampler and
+// the prompt's log-probabilities. Such a request is not scheduled again before that step has returned.
 #pragma once
 
 #include "runtime/kv/page_table.h"
@@ -26,9 +27,9 @@ struct Request {
       prompt_logprobs.resize(prompt_len);
   }
 
-  uint32_t pending() const {
-    return static_cast<uint32_t>(tokens.size()) - computed;
-  } // tokens not in the cache yet
+  // Tokens so far, those included whose ids only the device knows yet.
+  uint32_t length() const { return static_cast<uint32_t>(tokens.size()) + unknown; }
+  uint32_t pending() const { return length() - computed; } // tokens not in the cache yet
   bool wants_prompt_logprobs() const { return sampling.prompt_logprobs >= 0; }
 
   const uint64_t id;
@@ -44,13 +45,17 @@ struct Request {
   uint32_t prompt_logprobs_done = 0;                         // rows scheduled so far, of prompt_len - 1
 
   kv::PageTable pages;
-  uint32_t computed = 0;  // tokens in the cache, those of the step in flight included
+  uint32_t computed = 0;  // tokens in the cache, those of the steps in flight included
   uint32_t cached = 0;    // prompt tokens that the first admission found in the prefix cache
   uint64_t admission = 0; // rank among admissions; 0: waits. The largest is the youngest
   uint64_t last_step = 0;
+  uint64_t gives_way = 0;  // the step that leaves it out, so that an older request gets its pages soon
+  uint32_t in_flight = 0;  // steps in flight that carry it; two only while the scheduler runs ahead
+  uint32_t unknown = 0;    // tokens that these steps draw on the device
+  uint32_t drawn_row = 0;  // row of logits of the last of them
   bool was_admitted = false;
   bool prompt_counted = false;
-  bool in_flight = false;
+  bool over = false; // its last event is sent; what a step in flight still does for it is dropped
   std::atomic<bool> cancelled = false;
 };
 

@@ -33,6 +33,22 @@ void Scheduler::enqueue(RequestPtr request) {
   waiting_.push_back(std::move(request));
 }
 
+void Scheduler::returned(const StepWork &work) {
+  --work.request->in_flight;
+  if (work.drawn)
+    --work.request->unknown;
+  --carried_;
+}
+
+// Whether the next step may carry a running request: one that is not in flight, or whose steps in flight leave
+// nothing for the host to decide.
+bool Scheduler::can_run(const Request &r) const {
+  if (r.in_flight == 0)
+    return true;
+  return run_ahead_ && !r.over && !r.cancelled.load(std::memory_order_relaxed) && r.pending() > 0 &&
+         (r.unknown == 0 || r.sampler.output_tokens() + r.unknown < r.sampling.max_tokens);
+}
+
 bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
   batch.ids.clear();
   batch.positions.clear();
@@ -43,12 +59,15 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
   batch.slot_mapping.clear();
   batch.logits_rows.clear();
   batch.sampling.clear();
+  batch.from_rows.clear();
   work.clear();
+  if (run_ahead_ && carried_ > 0 && host_reads_)
+    return false;
   Room room{batch, work, model_.max_batched_tokens, model_.max_logits_rows};
 
   ready_.clear();
   for (const RequestPtr &r : running_)
-    if (!r->in_flight)
+    if (can_run(*r))
       ready_.push_back(r);
   std::sort(ready_.begin(), ready_.end(), [](const RequestPtr &a, const RequestPtr &b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : a->admission < b->admission;
@@ -59,7 +78,15 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
   if (!room.preempted)
     admit(room);
   ready_.clear();
-  return !work.empty();
+  if (work.empty())
+    return false;
+  if (!batch.from_rows.empty())
+    batch.from_rows.resize(batch.ids.size(), -1);
+  carried_ += work.size();
+  last_step_ = batch.id;
+  host_reads_ = std::any_of(work.begin(), work.end(),
+                            [](const StepWork &w) { return w.prompt_rows > 0 || (w.samples && !w.drawn); });
+  return true;
 }
 
 void Scheduler::serve_decodes(Room &room, size_t &seats) {
@@ -67,7 +94,7 @@ void Scheduler::serve_decodes(Room &room, size_t &seats) {
     if (seats == 0 || room.tokens == 0 || room.rows == 0)
       return;
     // Preempted earlier in this step: it waits now.
-    if (r->admission == 0 || r->pending() != 1)
+    if (r->admission == 0 || r->gives_way == room.batch.id || r->pending() != 1)
       continue;
     if (find_page(*r, room) && place(r, room))
       --seats;
@@ -80,7 +107,7 @@ void Scheduler::serve_prefills(Room &room, size_t &seats) {
   for (const RequestPtr &r : ready_) {
     if (seats == 0 || room.tokens == 0)
       return;
-    if (r->admission == 0 || r->in_flight || r->pending() == 1)
+    if (r->admission == 0 || r->gives_way == room.batch.id || r->last_step == room.batch.id || r->pending() == 1)
       continue;
     if (place(r, room))
       --seats;
@@ -168,13 +195,17 @@ bool Scheduler::place(const RequestPtr &r, Room &room) {
 }
 
 // How the executor treats the rows of `w`: prompt rows are only read, the last one may be drawn.
-static void add_draws(const Request &r, StepWork &w, exec::StepBatch &b) {
+static void add_draws(Request &r, StepWork &w, exec::StepBatch &b) {
   b.sampling.resize(b.logits_rows.size());
   const auto draw = r.sampler.device_draw();
   if (!w.samples || !draw || r.sampling.logprobs >= 0 || r.wants_prompt_logprobs() || r.on_logits)
     return;
   w.drawn = true;
-  b.sampling.back() = {true, draw->temperature, draw->top_p, draw->min_p, draw->top_k, draw->seed, draw->counter};
+  b.sampling.back() = {true,        draw->temperature, draw->top_p,
+                       draw->min_p, draw->top_k,       draw->seed,
+                       draw->counter + r.unknown};
+  ++r.unknown;
+  r.drawn_row = static_cast<uint32_t>(b.sampling.size()) - 1;
 }
 
 void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows, bool samples, Room &room) {
@@ -191,7 +222,15 @@ void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows
   w.samples = samples;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t pos = r->computed + i;
-    b.ids.push_back(r->tokens[pos]);
+    if (pos < r->tokens.size()) {
+      b.ids.push_back(r->tokens[pos]);
+    } else {
+      if (r->last_step != last_step_ || r->unknown != 1)
+        throw Error("a step wants a token that the step before it does not draw; this is a bug in llmrt");
+      b.ids.push_back(0);
+      b.from_rows.resize(b.ids.size(), -1);
+      b.from_rows.back() = static_cast<int32_t>(r->drawn_row);
+    }
     b.positions.push_back(static_cast<int32_t>(pos));
     b.slot_mapping.push_back(static_cast<int64_t>(pages[pos / page_size]) * page_size + pos % page_size);
   }
@@ -199,19 +238,19 @@ void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows
     b.logits_rows.push_back(static_cast<int32_t>(first_row + (w.prompt_row_pos - w.start) + i));
   if (samples)
     b.logits_rows.push_back(static_cast<int32_t>(first_row + count - 1));
-  if (draw_on_device_)
-    add_draws(*r, w, b);
   r->computed += count;
   r->prompt_logprobs_done += prompt_rows;
   w.completes = r->pending() == 0;
+  if (draw_on_device_)
+    add_draws(*r, w, b);
   b.seq_starts.push_back(static_cast<int32_t>(b.ids.size()));
   b.context_lens.push_back(static_cast<int32_t>(r->computed));
   const size_t covering = (r->computed + page_size - 1) / page_size;
   b.pages.insert(b.pages.end(), pages.begin(), pages.begin() + static_cast<ptrdiff_t>(covering));
   b.page_starts.push_back(static_cast<int32_t>(b.pages.size()));
   // Every rank runs the steps in order, so a later step may read what this one writes.
-  r->pages.enter(pool_, r->tokens.data(), r->computed, b.id);
-  r->in_flight = true;
+  r->pages.enter(pool_, r->tokens.data(), std::min<size_t>(r->computed, r->tokens.size()), b.id);
+  ++r->in_flight;
   r->last_step = b.id;
   room.tokens -= count;
   room.rows -= prompt_rows + samples;
@@ -221,22 +260,40 @@ void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows
 // Makes room for the request's next token; younger requests give way. False: it has to wait for those in
 // flight, or for older ones to end.
 bool Scheduler::find_page(Request &r, Room &room) {
-  while (!r.pages.grow(pool_, r.tokens.size())) {
-    RequestPtr victim;
-    for (const RequestPtr &other : running_)
-      if (!other->in_flight && other->admission > r.admission &&
-          (!victim || other->admission > victim->admission))
-        victim = other;
-    if (!victim)
+  while (!r.pages.grow(pool_, r.length())) {
+    RequestPtr victim, busy;
+    bool pages_return = false;
+    for (const RequestPtr &other : running_) {
+      if (other->in_flight && (other->over || other->cancelled.load(std::memory_order_relaxed) ||
+                               other->gives_way == room.batch.id))
+        pages_return = true;
+      RequestPtr &youngest = other->in_flight ? busy : victim;
+      if (other->admission > r.admission && other->last_step != room.batch.id &&
+          (!youngest || other->admission > youngest->admission))
+        youngest = other;
+    }
+    if (!victim) {
+      if (run_ahead_ && busy && !pages_return) {
+        busy->gives_way = room.batch.id;
+        room.preempted = true;
+      }
       return false;
+    }
     preempt(std::move(victim));
     room.preempted = true;
   }
   return true;
 }
 
+// Pages that filled up while their last token was being drawn are known now, and may serve others.
+void Scheduler::free_pages(Request &r) {
+  if (r.computed > 0)
+    r.pages.enter(pool_, r.tokens.data(), std::min<size_t>(r.computed, r.tokens.size()), r.last_step);
+  r.pages.clear(pool_);
+}
+
 void Scheduler::preempt(RequestPtr victim) {
-  victim->pages.clear(pool_);
+  free_pages(*victim);
   victim->computed = 0;
   victim->admission = 0;
   std::erase(running_, victim);
@@ -247,7 +304,7 @@ void Scheduler::preempt(RequestPtr victim) {
 void Scheduler::remove(Request &request) {
   if (request.in_flight)
     throw Error("a request was removed while a step carries it");
-  request.pages.clear(pool_);
+  free_pages(request);
   auto is_it = [&](const RequestPtr &r) { return r.get() == &request; };
   if (request.admission != 0)
     std::erase_if(running_, is_it);

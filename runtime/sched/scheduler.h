@@ -12,10 +12,18 @@
 // With m micro-batches in flight, a step takes at most 1/m of the running and 1/m of the waiting requests, so
 // that the steps of the pipeline are of one size.
 //
+// Running ahead. Where the executor can take a step's input ids from what the step before it drew, a request is put
+// into the next step while its token is still being drawn: `unknown` counts such tokens. A request that turns out to
+// have ended has its row of that step dropped, and its pages are freed when that step returns, since it still writes
+// to them; pages with unknown tokens do not enter the prefix cache. Not run ahead of: a request's last token by
+// max_tokens, and steps with rows that the host reads: their requests cannot go on before it has, and would else get
+// a token every other step.
+//
 // When a running request needs a page and none is to be had, the youngest running request that is not in
 // flight gives up its pages and goes back to the head of the queue; it later recomputes its tokens and goes
 // on where it was. Only younger requests give way to older ones, and a request that would not fit the pool
-// alone is never accepted: so the oldest one always gets on, and nothing deadlocks.
+// alone is never accepted: so the oldest one always gets on, and nothing deadlocks. While running ahead nearly all
+// are in flight all the time; the youngest is then left out of a step, and gives way when it has returned.
 #pragma once
 
 #include "runtime/exec/executor.h"
@@ -49,6 +57,8 @@ public:
 
   // Lets the executor draw the tokens of requests that need nothing but temperature and filters.
   void draw_on_device() { draw_on_device_ = true; }
+  // Lets a step take ids from the step in flight; with draw_on_device() and one micro-batch only.
+  void run_ahead() { run_ahead_ = true; }
 
   void enqueue(RequestPtr request);
 
@@ -56,8 +66,8 @@ public:
   // flight. False: nothing can run before a step returns or a request comes.
   bool compose(exec::StepBatch &batch, std::vector<StepWork> &work);
 
-  // The step that carried the request is done with it; it can be scheduled again or removed.
-  void returned(Request &request) { request.in_flight = false; }
+  // The step is done with this work's request; the token that it drew, if any, is to be appended now.
+  void returned(const StepWork &work);
 
   // Forgets a request that is not in flight and frees its pages.
   void remove(Request &request);
@@ -72,15 +82,17 @@ public:
   uint64_t prefix_hits() const { return prefix_hits_; }       // of these, found
 
 private:
-  bool draw_on_device_ = false;
+  bool draw_on_device_ = false, run_ahead_ = false;
   struct Room; // what is left of the step being composed
 
   void serve_decodes(Room &room, size_t &seats);
   void serve_prefills(Room &room, size_t &seats);
   void admit(Room &room);
+  bool can_run(const Request &request) const;
   bool place(const RequestPtr &request, Room &room);
   bool find_page(Request &request, Room &room);
   void preempt(RequestPtr victim);
+  void free_pages(Request &request);
   void append(const RequestPtr &request, uint32_t count, uint32_t prompt_rows, bool samples, Room &room);
   size_t reserve() const;
 
@@ -89,8 +101,11 @@ private:
   kv::PagePool pool_;
   std::vector<RequestPtr> running_;
   std::deque<RequestPtr> waiting_;
-  std::vector<RequestPtr> ready_; // of compose(): running requests that are not in flight
+  std::vector<RequestPtr> ready_; // of compose(): running requests that the step may carry
   kv::PageTable::Match match_;    // of admit()
+  size_t carried_ = 0;       // requests in flight, counted once for each step
+  uint64_t last_step_ = 0;   // composed
+  bool host_reads_ = false;  // some row of that step
   uint64_t admissions_ = 0;
   uint64_t preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;
   bool blocked_on_pages_ = false;

@@ -66,7 +66,7 @@ double compose_us(uint32_t seqs, uint32_t waiting) {
     const auto start = Clock::now();
     scheduler.compose(batch, work);
     for (auto &w : work)
-      scheduler.returned(*w.request);
+      scheduler.returned(w);
     const double us = us_since(start);
     if (work.size() == seqs && batch.ids.size() == seqs)
       times.push_back(us);

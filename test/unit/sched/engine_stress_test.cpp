@@ -14,6 +14,7 @@ struct Shape {
   uint32_t pages, page_size, seqs, tokens, rows;
   bool cache;
   unsigned delay_us;
+  bool ahead = false;
 };
 
 struct Sent {
@@ -38,7 +39,9 @@ TEST_P(EngineStress, EveryAnswerIsExact) {
   options.max_queued_requests = 50;
   uint64_t preemptions = 0, hits = 0;
   {
-    Harness h(model, {.depth = shape.depth, .max_delay_us = shape.delay_us}, options);
+    Harness h(model,
+              {.depth = shape.depth, .samples = shape.ahead, .ahead = shape.ahead, .max_delay_us = shape.delay_us},
+              options);
     std::vector<Sent> sent[3];
     auto client_thread = [&](int which) {
       std::mt19937 rng(static_cast<uint32_t>(which) + 100 * shape.depth + shape.pages);
@@ -53,9 +56,10 @@ TEST_P(EngineStress, EveryAnswerIsExact) {
         s.sampling.ignore_eos = rng() % 2;
         if (rng() % 4 == 0)
           s.sampling.temperature = 0;
-        if (rng() % 4 == 0)
+        const uint32_t rare = shape.ahead ? 10 : 1; // rows that the host reads are not run ahead of
+        if (rng() % (4 * rare) == 0)
           s.sampling.repetition_penalty = 1.2f;
-        if (rng() % 6 == 0)
+        if (rng() % (6 * rare) == 0)
           s.sampling.prompt_logprobs = 1;
         if (rng() % 8 == 0)
           s.sampling.max_tokens = 0;
@@ -113,6 +117,9 @@ TEST_P(EngineStress, EveryAnswerIsExact) {
     EXPECT_EQ(s.running + s.waiting, 0u);
     preemptions = s.preemptions;
     hits = s.prefix_hits;
+    if (shape.ahead) {
+      EXPECT_GT(h.log->ahead_steps, 0u);
+    }
   }
   if (shape.pages * shape.page_size <= 160 && shape.seqs > 2 && shape.rows > 1 && shape.pages > 2) {
     EXPECT_GT(preemptions, 0u);
@@ -133,12 +140,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, EngineStress,
                                          Shape{4, 36, 4, 16, 16, 16, true, 50},  // four
                                          Shape{4, 160, 1, 16, 64, 8, true, 0},   // a page a token
                                          Shape{4, 12, 16, 3, 64, 2, false, 50}, // fewer sequences than stages
-                                         Shape{1, 2, 64, 16, 128, 16, true, 0}), // two pages in all
+                                         Shape{1, 2, 64, 16, 128, 16, true, 0}, // two pages in all
+                                         Shape{2, 128, 8, 16, 64, 16, true, 0, true},   // a step ahead: roomy
+                                         Shape{2, 20, 8, 16, 64, 16, true, 100, true},  // short of pages
+                                         Shape{2, 20, 8, 16, 64, 16, false, 0, true},   // and without the cache
+                                         Shape{2, 40, 4, 8, 8, 1, true, 0, true},       // few tokens and rows a step
+                                         Shape{2, 160, 1, 16, 64, 8, true, 50, true},   // a page a token
+                                         Shape{2, 2, 64, 16, 128, 16, true, 0, true}),  // two pages in all
                          [](const auto &info) {
                            const Shape &s = info.param;
                            return "depth" + std::to_string(s.depth) + "_pages" + std::to_string(s.pages) +
                                   "x" + std::to_string(s.page_size) + "_seqs" + std::to_string(s.seqs) +
-                                  "_rows" + std::to_string(s.rows) + (s.cache ? "" : "_nocache");
+                                  "_rows" + std::to_string(s.rows) + (s.cache ? "" : "_nocache") +
+                                  (s.ahead ? "_ahead" : "");
                          });
 
 } // namespace

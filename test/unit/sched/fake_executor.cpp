@@ -131,9 +131,10 @@ void FakeExecutor::check(const exec::StepBatch &b) {
   // twice, or a page that was taken away from under its reader.
   for (const auto &earlier : queue_)
     for (int32_t page : earlier->pages)
-      if (writer.count(page))
+      if (auto it = writer.find(page); it != writer.end() && !continues(*earlier, b, it->second, page))
         fail("page " + std::to_string(page) + " is written while step " + std::to_string(earlier->id) +
              " uses it");
+  check_from_rows(b);
   std::lock_guard lock(log_->mutex);
   ++log_->steps;
   log_->tokens += T;
@@ -142,10 +143,74 @@ void FakeExecutor::check(const exec::StepBatch &b) {
   log_->mixed_steps += decodes > 0 && decodes < S;
 }
 
+// Whether the sequence that used the page in an earlier step in flight is this one, and goes on where that step ends.
+bool FakeExecutor::continues(const exec::StepBatch &earlier, const exec::StepBatch &b, size_t seq,
+                             int32_t page) const {
+  if (!options_.ahead)
+    return false;
+  const int32_t first = b.context_lens[seq] - (b.seq_starts[seq + 1] - b.seq_starts[seq]);
+  for (size_t s = 0; s < earlier.context_lens.size(); ++s) {
+    const auto begin = earlier.pages.begin() + earlier.page_starts[s],
+               end = earlier.pages.begin() + earlier.page_starts[s + 1];
+    if (std::find(begin, end, page) == end)
+      continue;
+    if (earlier.context_lens[s] != first ||
+        !std::equal(begin, end, b.pages.begin() + b.page_starts[seq]))
+      return false;
+  }
+  return true;
+}
+
+void FakeExecutor::check_from_rows(const exec::StepBatch &b) {
+  if (!b.from_rows.empty() && (!options_.ahead || b.from_rows.size() != b.ids.size()))
+    violation(b, "from_rows does not fit");
+  bool any = false;
+  for (size_t t = 0; t < b.from_rows.size(); ++t) {
+    const int32_t from = b.from_rows[t];
+    if (from < 0)
+      continue;
+    any = true;
+    if (static_cast<size_t>(from) >= last_sampling_.size() || !last_sampling_[static_cast<size_t>(from)].draw ||
+        b.ids[t] != 0)
+      violation(b, "token " + std::to_string(t) + " comes from row " + std::to_string(from) +
+                       ", which the step before does not draw");
+  }
+  last_sampling_ = b.sampling;
+  if (!b.sampling.empty() && (!options_.samples || b.sampling.size() != b.logits_rows.size()))
+    violation(b, "sampling does not fit");
+  std::lock_guard lock(log_->mutex);
+  log_->ahead_steps += any;
+  for (const exec::RowSampling &row : b.sampling)
+    log_->drawn += row.draw;
+}
+
+// The host's sampler at the row's counter, so that fake_generate() gives the answer for both.
+void FakeExecutor::draw(const exec::StepBatch &b, std::vector<float> &logits) {
+  tokens_.assign(b.sampling.size(), -7);
+  sample::Scratch scratch;
+  for (size_t r = 0; r < b.sampling.size(); ++r) {
+    const exec::RowSampling &row = b.sampling[r];
+    if (!row.draw)
+      continue;
+    SamplingParams params;
+    params.temperature = row.temperature, params.top_p = row.top_p, params.min_p = row.min_p;
+    params.top_k = row.top_k;
+    sample::Sampler sampler(params, row.seed, {}, {});
+    for (uint64_t i = 0; i < row.counter; ++i)
+      sampler.accept(0);
+    const std::span<float> values(logits.data() + r * model_.vocab, model_.vocab);
+    tokens_[r] = std::isnan(values[0]) ? -1 : sampler.sample(values, scratch);
+    std::fill(values.begin(), values.end(), 1e9f); // not the host's to read
+  }
+}
+
 void FakeExecutor::execute(const exec::StepBatch &b, std::vector<float> &logits) {
   logits.assign(b.logits_rows.size() * model_.vocab, 0);
-  for (size_t t = 0; t < b.ids.size(); ++t)
-    slots_[static_cast<size_t>(b.slot_mapping[t])] = {b.ids[t], b.positions[t]};
+  for (size_t t = 0; t < b.ids.size(); ++t) {
+    const int32_t from = b.from_rows.empty() ? -1 : b.from_rows[t];
+    slots_[static_cast<size_t>(b.slot_mapping[t])] = {from < 0 ? b.ids[t] : tokens_.at(static_cast<size_t>(from)),
+                                                      b.positions[t]};
+  }
   size_t r = 0;
   for (size_t s = 0; s < b.context_lens.size(); ++s) {
     const int32_t *pages = b.pages.data() + b.page_starts[s];
@@ -175,40 +240,60 @@ void FakeExecutor::execute(const exec::StepBatch &b, std::vector<float> &logits)
     violation(b, "a logits row was not reached");
 }
 
+// Executes the steps in order and reports them in order. Running ahead it may execute a step before the one in front of
+// it is reported, as a device does that has both queued.
 void FakeExecutor::run() {
-  std::vector<float> logits;
+  std::deque<Executed> executed; // not reported yet
   std::mt19937 rng(1);
   for (;;) {
-    std::shared_ptr<const exec::StepBatch> batch;
+    std::shared_ptr<const exec::StepBatch> next;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+      auto more = [&] { return stop_ || queue_.size() > executed.size(); };
+      if (executed.empty())
+        changed_.wait(lock, more);
+      else if (options_.ahead)
+        changed_.wait_for(lock, std::chrono::microseconds(rng() % 2 ? 0 : 200), more);
       if (queue_.empty())
         return;
-      batch = queue_.front();
+      if (queue_.size() > executed.size() && (executed.empty() || options_.ahead))
+        next = queue_[executed.size()];
     }
-    while (options_.gate && !options_.gate->load())
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    if (options_.max_delay_us)
-      std::this_thread::sleep_for(std::chrono::microseconds(rng() % options_.max_delay_us));
-    if (options_.fail_at_step && batch->id >= options_.fail_at_step) {
-      on_done_(*batch, {}, "the fake executor broke at step " + std::to_string(options_.fail_at_step));
-    } else {
-      execute(*batch, logits);
-      // The engine may submit the next step as soon as this one's results stand.
-      {
-        std::lock_guard lock(mutex_);
-        queue_.pop_front();
-        changed_.notify_all();
+    if (next) {
+      while (options_.gate && !options_.gate->load())
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      if (options_.max_delay_us)
+        std::this_thread::sleep_for(std::chrono::microseconds(rng() % options_.max_delay_us));
+      executed.push_back({next, {}, {}, options_.fail_at_step && next->id >= options_.fail_at_step});
+      if (!executed.back().failed) {
+        execute(*next, executed.back().logits);
+        draw(*next, executed.back().logits);
+        executed.back().tokens = tokens_;
       }
-      on_done_(*batch, {logits.data(), batch->logits_rows.size(), model_.vocab}, "");
-      std::fill(logits.begin(), logits.end(), 1e9f); // what a late reader would see
-      continue;
+      if (options_.ahead && executed.size() == 1)
+        continue;
     }
+    report(executed.front());
+    executed.pop_front();
+  }
+}
+
+void FakeExecutor::report(Executed &step) {
+  if (step.failed)
+    on_done_(*step.batch, {}, "the fake executor broke at step " + std::to_string(options_.fail_at_step));
+  // The engine may submit the next step as soon as this one's results stand.
+  {
     std::lock_guard lock(mutex_);
     queue_.pop_front();
     changed_.notify_all();
   }
+  if (step.failed)
+    return;
+  on_done_(*step.batch,
+           {step.logits.data(), step.batch->logits_rows.size(), model_.vocab,
+            step.tokens.empty() ? nullptr : step.tokens.data()},
+           "");
+  std::fill(step.logits.begin(), step.logits.end(), 1e9f); // what a late reader would see
 }
 
 FakeAnswer fake_generate(const EngineModel &model, const std::vector<int32_t> &prompt,

@@ -23,6 +23,8 @@ namespace llmrt::test {
 
 struct FakeOptions {
   unsigned depth = 1;                // steps in flight
+  bool samples = false;              // draws tokens itself, with the host's sampler
+  bool ahead = false;                // and takes ids from the step before; the depth should be 2
   unsigned max_delay_us = 0;         // each step takes a random time up to this
   uint64_t fail_at_step = 0;         // this step and all later ones fail; 0: never
   uint64_t throw_at_step = 0;        // submit() throws; 0: never
@@ -36,6 +38,8 @@ struct FakeLog {
   std::vector<std::string> violations; // rules broken by the engine
   uint64_t steps = 0, tokens = 0, rows = 0, max_seqs = 0, max_in_flight = 0;
   uint64_t mixed_steps = 0; // with prefill and decode together
+  uint64_t ahead_steps = 0; // with ids from the step before
+  uint64_t drawn = 0;       // rows
 };
 
 uint64_t fake_mix(uint64_t a, uint64_t b);
@@ -50,15 +54,27 @@ public:
   ~FakeExecutor() override;
   void submit(std::shared_ptr<const exec::StepBatch> batch) override;
   unsigned max_in_flight() const override { return options_.depth; }
+  bool samples() const override { return options_.samples; }
+  bool runs_ahead() const override { return options_.ahead; }
   std::string backend() const override { return "fake"; }
   uint32_t num_pages() const override { return model_.num_pages; }
   std::vector<exec::RankMemory> memory() const override { return {{0, 1, 2, 3, 4}}; }
 
 private:
+  struct Executed {
+    std::shared_ptr<const exec::StepBatch> batch;
+    std::vector<float> logits;
+    std::vector<int32_t> tokens;
+    bool failed = false;
+  };
   void run();
+  void report(Executed &step);
   void check(const exec::StepBatch &batch);
   void violation(const exec::StepBatch &batch, const std::string &what);
+  void check_from_rows(const exec::StepBatch &batch);
+  bool continues(const exec::StepBatch &earlier, const exec::StepBatch &batch, size_t seq, int32_t page) const;
   void execute(const exec::StepBatch &batch, std::vector<float> &logits);
+  void draw(const exec::StepBatch &batch, std::vector<float> &logits);
 
   struct Slot {
     int32_t token = -1;
@@ -71,8 +87,10 @@ private:
   std::vector<Slot> slots_; // [num_pages * page_size]
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<const exec::StepBatch>> queue_; // the front one is being executed
+  std::deque<std::shared_ptr<const exec::StepBatch>> queue_; // the front ones are being executed
   uint64_t last_id_ = 0;
+  std::vector<exec::RowSampling> last_sampling_; // of the step submitted last
+  std::vector<int32_t> tokens_;                  // drawn by the step executed last
   bool stop_ = false;
   std::thread thread_;
 };

@@ -31,7 +31,7 @@ protected:
   // Gives every request of the step that has no pending token a new one.
   static void finish(sched::Scheduler &s, const std::vector<StepWork> &work) {
     for (const StepWork &w : work) {
-      s.returned(*w.request);
+      s.returned(w);
       if (w.samples)
         w.request->tokens.push_back(1);
     }
@@ -211,6 +211,59 @@ TEST_F(SchedulerTest, TheLeastRecentlyServedGoesFirst) {
     most = std::max(most, n);
   }
   EXPECT_LE(most - least, 4);
+}
+
+TEST_F(SchedulerTest, AheadAStepTakesItsIdsFromTheOneInFlight) {
+  sched::Scheduler s(model, true, 1);
+  s.draw_on_device();
+  s.run_ahead();
+  s.enqueue(request(1, 5));
+  s.enqueue(request(2, 7, 1)); // its first token is its last
+  ASSERT_TRUE(compose(s));
+  EXPECT_TRUE(batch.from_rows.empty());
+  auto first = work;
+  s.enqueue(request(3, 4));
+  ASSERT_TRUE(compose(s)); // 1 again, and the new one
+  EXPECT_EQ(ids(), (std::vector<uint64_t>{1, 3}));
+  EXPECT_EQ(batch.from_rows, (std::vector<int32_t>{0, -1, -1, -1, -1}));
+  EXPECT_EQ(batch.ids[0], 0);
+  EXPECT_EQ(batch.positions[0], 5);
+  EXPECT_EQ(batch.context_lens, (std::vector<int32_t>{6, 4}));
+  EXPECT_EQ(batch.sampling[0].counter, 1u);
+  EXPECT_EQ(s.running()[0]->in_flight, 2u);
+  EXPECT_EQ(s.running()[0]->unknown, 2u);
+  auto second = work;
+  for (const StepWork &w : first)
+    s.returned(w);
+  first[0].request->tokens.push_back(1);
+  s.remove(*first[1].request);
+  ASSERT_TRUE(compose(s));
+  EXPECT_EQ(ids(), (std::vector<uint64_t>{1, 3}));
+  EXPECT_EQ(batch.from_rows, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(batch.positions, (std::vector<int32_t>{6, 4}));
+}
+
+TEST_F(SchedulerTest, AheadTheYoungestIsLeftOutAndThenGivesWay) {
+  model.num_pages = 7;
+  sched::Scheduler s(model, false, 1);
+  s.draw_on_device();
+  s.run_ahead();
+  s.enqueue(request(1, 16));
+  s.enqueue(request(2, 16));
+  s.enqueue(request(3, 9));
+  ASSERT_TRUE(compose(s)); // two pages each; one is free
+  EXPECT_EQ(ids(), (std::vector<uint64_t>{1, 2, 3}));
+  auto first = work;
+  ASSERT_TRUE(compose(s)); // 1 takes it; 2 wants one too, and 3, which could go on, is left out
+  EXPECT_EQ(ids(), (std::vector<uint64_t>{1}));
+  EXPECT_EQ(s.preemptions(), 0u);
+  finish(s, first);
+  ASSERT_TRUE(compose(s)); // 3 is back, and gives way
+  EXPECT_EQ(ids(), (std::vector<uint64_t>{2, 1}));
+  EXPECT_EQ(batch.from_rows, (std::vector<int32_t>{-1, 0}));
+  EXPECT_EQ(s.preemptions(), 1u);
+  ASSERT_EQ(s.waiting().size(), 1u);
+  EXPECT_EQ(s.waiting()[0]->tokens.size(), 10u);
 }
 
 TEST_F(SchedulerTest, RemoveOfARequestInFlightIsRefused) {
