@@ -6,6 +6,7 @@
 #include "runtime/exec/backend.h"
 #include "runtime/exec/ceilings.h"
 #include "runtime/exec/host_memory.h"
+#include "runtime/exec/kernel_tracer.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
 #include "runtime/exec/weight_loader.h"
@@ -103,6 +104,8 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<KernelTracer> Executor::trace_kernels() { return nullptr; }
 
 std::unique_ptr<Executor> Executor::create(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options,
                                            StepDone on_done) {

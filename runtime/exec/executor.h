@@ -15,6 +15,9 @@ class LoadedPlan;
 
 namespace llmrt::exec {
 
+class KernelTracer;
+class StepObserver;
+
 // How a row's token is to be drawn by the executor itself, where its device can. `draw` false: the row's logits are wanted.
 // The same (seed, counter) draws the same number, whatever else is in the step.
 struct RowSampling {
@@ -41,6 +44,9 @@ struct StepBatch {
   // [T], or empty: all ids are known. Where >= 0, the token's id is the one that the executor drew for this row of logits in
   // the step submitted before this one, and `ids` holds 0. Only for executors that run_ahead().
   std::vector<int32_t> from_rows = {};
+  // Sees the step's ops as they run; must outlive the step. On CUDA the step is not replayed as a graph then, but has the
+  // graph's shapes.
+  StepObserver *observer = nullptr;
 };
 
 // Logits of a step on the output rank; valid only inside the callback.
@@ -103,6 +109,9 @@ public:
   // Where the ranks run: "cpu" or "cuda". A plan for GPUs runs on CPUs where there are none.
   virtual std::string backend() const = 0;
 
+  // The device of each rank, by number; ranks of one number share it. Empty: they all share one.
+  virtual std::vector<int> placement() const { return {}; }
+
   // Pages of the KV pool that steps may name: the plan's, or fewer where CPUs stand in for GPUs with more memory.
   virtual uint32_t num_pages() const = 0;
 
@@ -117,6 +126,10 @@ public:
 
   // Takes a second or two; no step may be in flight.
   virtual Ceilings measure_ceilings() { return {}; }
+
+  // Starts to time what devices do; null where ops take the time that their observer sees. No step may be in flight. Throws
+  // llmrt::Error where it cannot be had.
+  virtual std::unique_ptr<KernelTracer> trace_kernels();
 };
 
 } // namespace llmrt::exec

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/exec/step_observer.h"
 #include "runtime/plan/access.h"
 #include "runtime/support/error.h"
 
@@ -28,12 +29,18 @@ void Rank::ready(comm::Communicator &comm) {
 
 void Rank::run(const Step &step) {
   const RankContext context{team_, *comm_};
+  StepObserver *const observer = step.batch->observer;
+  const uint64_t id = step.batch->id;
+  const ObservedSpan whole(observer, id, rank_, kPhaseStep);
   size_t at = 0;
   try {
-    comm_->begin_step(step.batch->id);
-    for (const RopeAngles &angles : program_.angles)
+    comm_->begin_step(id);
+    for (const RopeAngles &angles : program_.angles) {
+      const ObservedSpan span(observer, id, rank_, kPhaseAngles);
       exec::run(angles, step, context);
+    }
     for (; at < program_.ops.size(); ++at) {
+      const ObservedSpan span(observer, id, rank_, program_.plan_op[at]);
       exec::run(program_.ops[at], step, context);
       comm_->beat();
     }

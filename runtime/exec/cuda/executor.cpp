@@ -2,6 +2,7 @@
 #include "runtime/exec/cuda/backend.h"
 #include "runtime/exec/cuda/rank.h"
 #include "runtime/exec/cuda/staging.h"
+#include "runtime/exec/cuda/tracer.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
 #include "runtime/exec/weight_loader.h"
@@ -113,6 +114,7 @@ public:
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
   unsigned max_in_flight() const override { return loop_->in_flight(); }
   std::string backend() const override { return "cuda"; }
+  std::vector<int> placement() const override { return devices_; }
   uint32_t num_pages() const override { return plan_->root().limits()->num_pages(); }
   bool samples() const override { return true; }
   Ceilings measure_ceilings() override {
@@ -128,6 +130,7 @@ public:
     }
     return sum;
   }
+  std::unique_ptr<KernelTracer> trace_kernels() override { return open_tracer(devices_); }
   std::vector<RankMemory> memory() const override {
     std::vector<RankMemory> result;
     for (const auto &rank : ranks_)

@@ -343,13 +343,15 @@ void ProgramBuilder::add(const plan::Op &op) {
   }
 }
 
-Program::Program(const plan::LoadedPlan &plan, uint32_t rank, const DeviceBases &bases) {
+Program::Program(const plan::LoadedPlan &plan, uint32_t rank, const DeviceBases &bases) : rank_(rank) {
   ProgramBuilder(plan, rank, bases, *this).build();
 }
 
 void Program::run(const OpContext &context) const {
-  for (const auto &op : ops_)
-    op(context);
+  for (size_t op = 0; op < ops_.size(); ++op) {
+    const ObservedSpan span(context.observer, context.step, rank_, static_cast<uint32_t>(op));
+    ops_[op](context);
+  }
   LLMRT_CHECK(cudaGetLastError());
 }
 

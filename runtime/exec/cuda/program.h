@@ -4,6 +4,7 @@
 #include "runtime/exec/cuda/inputs.h"
 #include "runtime/exec/cuda/products.h"
 #include "runtime/exec/cuda/world.h"
+#include "runtime/exec/step_observer.h"
 #include "runtime/plan/loaded_plan.h"
 
 #include <functional>
@@ -18,6 +19,8 @@ struct OpContext {
   Products &products;
   RankLink *link; // to the other ranks; null with one rank
   cudaStream_t stream;
+  uint64_t step = 0;
+  StepObserver *observer = nullptr; // of the step, if any
 };
 
 // Where a rank's memory starts, and what its ops need beside the plan's buffers.
@@ -42,7 +45,8 @@ public:
 
 private:
   friend class ProgramBuilder;
-  std::vector<std::function<void(const OpContext &)>> ops_;
+  uint32_t rank_;
+  std::vector<std::function<void(const OpContext &)>> ops_; // one an op of the plan
   std::vector<DeviceMemory> owned_;
   const float *logits_ = nullptr;
   bool has_collectives_ = false, has_transfers_ = false;

@@ -97,9 +97,13 @@ bool Rank::replay(const Step &step, StepShape &shape) {
   shape.seqs = bucket_of(shape.seqs, most);
   shape.tokens = shape.rows = shape.seqs;
   shape.max_context = context_bucket(shape.max_context, static_cast<int>(limits_.max_model_len));
-  inputs_->upload(step, shape, *stream_);
+  upload(step, shape);
   std::unique_ptr<Graph> &graph = graph_by_bucket_[{shape.seqs, shape.max_context}];
-  const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_};
+  const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, step.batch->observer};
+  if (context.observer) {
+    program_->run(context);
+    return true;
+  }
   if (!graph) {
     program_->run(context); // chooses algorithms, and is this step's own run
     cudaGraph_t captured = nullptr;
@@ -118,22 +122,31 @@ bool Rank::replay(const Step &step, StepShape &shape) {
   return true;
 }
 
+void Rank::upload(const Step &step, const StepShape &shape) {
+  const ObservedSpan span(step.batch->observer, step.batch->id, rank_, kPhaseInputs);
+  inputs_->upload(step, shape, *stream_);
+}
+
 LogitsView Rank::run(const Step &step) {
+  StepObserver *const observer = step.batch->observer;
+  const ObservedSpan whole(observer, step.batch->id, rank_, kPhaseStep);
   if (link_)
     link_->begin_step(step.batch->id);
   StepShape shape = shape_of(step);
   const int64_t rows = shape.rows;
   if (!replay(step, shape)) {
-    inputs_->upload(step, shape, *stream_);
-    program_->run({shape, *inputs_, *products_, link_.get(), *stream_});
+    upload(step, shape);
+    program_->run({shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, observer});
   }
   const bool output = program_->logits() && rows != 0;
   const bool drawn = output && draw(step);
   const bool wanted = output && (!drawn || std::any_of(step.batch->sampling.begin(), step.batch->sampling.end(),
                                                        [](const RowSampling &r) { return !r.draw; }));
-  if (wanted)
+  if (wanted) {
+    const ObservedSpan span(observer, step.batch->id, rank_, kPhaseResults);
     LLMRT_CHECK(cudaMemcpyAsync(logits_.data(), program_->logits(), static_cast<size_t>(rows) * limits_.vocab * sizeof(float),
                                 cudaMemcpyDeviceToHost, *stream_));
+  }
   LLMRT_CHECK(cudaEventRecord(*finished_, *stream_));
   wait(step);
   LogitsView view;
@@ -149,6 +162,7 @@ bool Rank::draw(const Step &step) {
   const std::vector<RowSampling> &sampling = step.batch->sampling;
   if (std::none_of(sampling.begin(), sampling.end(), [](const RowSampling &r) { return r.draw; }))
     return false;
+  const ObservedSpan span(step.batch->observer, step.batch->id, rank_, kPhaseSampling);
   auto *rows = reinterpret_cast<llmrt::cuda::SampleRow *>(draws_.data());
   for (size_t i = 0; i < sampling.size(); ++i)
     rows[i] = {sampling[i].draw ? sampling[i].temperature : 0, sampling[i].top_p, sampling[i].min_p, sampling[i].top_k,

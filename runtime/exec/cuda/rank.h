@@ -30,6 +30,7 @@ public:
 
 private:
   StepShape shape_of(const Step &step) const;
+  void upload(const Step &step, const StepShape &shape);
   bool replay(const Step &step, StepShape &shape);
   bool draw(const Step &step);
   void wait(const Step &step);

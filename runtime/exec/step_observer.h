@@ -1,0 +1,51 @@
+// Lets a tool see the ops of a step as they run. A batch names its observer; a step without one pays a pointer that is
+// looked at once an op.
+#pragma once
+
+#include <cstdint>
+
+namespace llmrt::exec {
+
+// What a step does beside its plan's ops, numbered where no op is.
+enum Phase : uint32_t {
+  kPhaseFirst = 0xffffff00,
+  kPhaseStep = kPhaseFirst, // all of the step on a rank
+  kPhaseInputs,             // CUDA: the batch to the device
+  kPhaseAngles,             // CPU: the table of rope angles
+  kPhaseSampling,           // tokens drawn on the device, copies included
+  kPhaseResults,            // CUDA: logits to the host
+};
+
+// Called on the ranks' own threads, each rank from one thread. On CUDA what lies between begin() and end() is the launch of
+// the work, not the work; a tracer (kernel_tracer.h) ties the two together.
+class StepObserver {
+public:
+  virtual ~StepObserver() = default;
+  // `op`: an index into the rank's Program.ops, or a Phase. One op may begin and end more than once in a step. Spans of a
+  // rank do not overlap, but that kPhaseStep holds them all.
+  virtual void begin(uint64_t step, uint32_t rank, uint32_t op) = 0;
+  virtual void end(uint64_t step, uint32_t rank, uint32_t op) = 0;
+};
+
+// The span of one op, where somebody looks.
+class ObservedSpan {
+public:
+  ObservedSpan(StepObserver *observer, uint64_t step, uint32_t rank, uint32_t op)
+      : observer_(observer), step_(step), rank_(rank), op_(op) {
+    if (observer_)
+      observer_->begin(step_, rank_, op_);
+  }
+  ~ObservedSpan() {
+    if (observer_)
+      observer_->end(step_, rank_, op_);
+  }
+  ObservedSpan(const ObservedSpan &) = delete;
+  ObservedSpan &operator=(const ObservedSpan &) = delete;
+
+private:
+  StepObserver *observer_;
+  uint64_t step_;
+  uint32_t rank_, op_;
+};
+
+} // namespace llmrt::exec
