@@ -26,7 +26,7 @@ def test_llmrt_is_not_linked_with_mlir():
 
 
 @pytest.mark.parametrize("command", [("llmc",), ("llmc", "compile"), ("llmc", "verify"), ("llmc", "dump"), ("llmc", "explain"),
-                                     ("llmrt",), ("llmrt", "serve"), ("llmrt", "run")])
+                                     ("llmrt",), ("llmrt", "serve"), ("llmrt", "run"), ("llmrt", "bench"), ("llmrt", "profile")])
 def test_help_teaches(command):
     text = run(*command, "--help").out
     assert len(text.splitlines()) > 5 and re.search(r"(?i)example", text), text

@@ -9,5 +9,6 @@ namespace llmrt::tool {
 void add_run_command(CLI::App &app);
 void add_serve_command(CLI::App &app);
 void add_bench_command(CLI::App &app);
+void add_profile_command(CLI::App &app);
 
 } // namespace llmrt::tool

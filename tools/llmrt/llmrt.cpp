@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
 #endif
   llmrt::tool::add_run_command(app);
   llmrt::tool::add_bench_command(app);
+  llmrt::tool::add_profile_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) { // --help, --version

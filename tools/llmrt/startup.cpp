@@ -105,8 +105,8 @@ void print_memory(const plan::LoadedPlan &plan, const std::vector<exec::RankMemo
 
 // The devices are the compiler's business, but a plan for GPUs that runs on the CPU should not surprise
 // anybody.
-void notice_devices(const plan::Plan &plan, const Engine &engine) {
-  if (engine.backend() != "cpu")
+void notice_devices(const plan::Plan &plan, const std::string &backend) {
+  if (backend != "cpu")
     return;
   uint32_t cuda = 0;
   for (const plan::Program *program : *plan.programs())
@@ -118,17 +118,39 @@ void notice_devices(const plan::Plan &plan, const Engine &engine) {
 
 } // namespace
 
-Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report) {
-  const auto begin = Clock::now();
-  const bool terminal = isatty(STDERR_FILENO);
-  Started s;
-  s.plan = plan::LoadedPlan::load(flags.plan_path);
-  if (const auto problems = plan::verify(s.plan->root()); !problems.empty())
-    throw Error("the plan '" + s.plan->path() + "' does not hold: " + plan::to_string(problems.front()) +
+std::shared_ptr<const plan::LoadedPlan> load_plan(const StartFlags &flags) {
+  std::shared_ptr<const plan::LoadedPlan> plan = plan::LoadedPlan::load(flags.plan_path);
+  if (const auto problems = plan::verify(plan->root()); !problems.empty())
+    throw Error("the plan '" + plan->path() + "' does not hold: " + plan::to_string(problems.front()) +
                 (problems.size() > 1
                      ? " (and " + std::to_string(problems.size() - 1) + " more; see llmc verify)"
                      : ""));
-  ProgressBar bar(terminal);
+  return plan;
+}
+
+StartedExecutor start_executor(const StartFlags &flags, std::shared_ptr<const plan::LoadedPlan> plan,
+                               exec::Executor::StepDone on_done) {
+  StartedExecutor s;
+  s.plan = std::move(plan);
+  ProgressBar bar(isatty(STDERR_FILENO));
+  exec::ExecutorOptions options;
+  options.plan_folder = flags.model_dir.empty() ? s.plan->folder() : flags.model_dir;
+  options.threads = flags.threads;
+  options.backend = flags.backend;
+  options.share_devices = flags.share_devices;
+  options.eager = flags.eager;
+  options.on_progress = [&](const exec::LoadProgress &p) { bar.update(p.bytes_done, p.bytes_total); };
+  s.executor = exec::Executor::create(s.plan, options, std::move(on_done));
+  bar.clear();
+  notice_devices(s.plan->root(), s.executor->backend());
+  return s;
+}
+
+Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report) {
+  const auto begin = Clock::now();
+  Started s;
+  s.plan = load_plan(flags);
+  ProgressBar bar(isatty(STDERR_FILENO));
   EngineOptions options;
   options.plan_folder = flags.model_dir;
   options.threads = flags.threads;
@@ -140,7 +162,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   s.engine = Engine::create(s.plan, options);
   bar.clear();
-  notice_devices(s.plan->root(), *s.engine);
+  notice_devices(s.plan->root(), s.engine->backend());
   if (report) {
     print_memory(*s.plan, s.engine->memory());
     const plan::Plan &plan = s.plan->root();

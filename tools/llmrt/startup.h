@@ -30,6 +30,17 @@ struct Started {
   std::unique_ptr<Engine> engine;
 };
 
+// The same, without an engine around the executor.
+struct StartedExecutor {
+  std::shared_ptr<const plan::LoadedPlan> plan;
+  std::unique_ptr<exec::Executor> executor;
+};
+
+// The plan of the flags, proven. Throws llmrt::Error.
+std::shared_ptr<const plan::LoadedPlan> load_plan(const StartFlags &flags);
+StartedExecutor start_executor(const StartFlags &flags, std::shared_ptr<const plan::LoadedPlan> plan,
+                               exec::Executor::StepDone on_done);
+
 // `report`: also on a stderr that is no terminal, print the memory table and the line that says all is ready.
 Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report);
 
