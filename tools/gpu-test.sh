@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every test that needs a GPU: kernels, goldens through the CUDA backend for all layouts (ranks share the GPUs there are), and,
-# where real-size outlines were carried, bf16 logits beside transformers'.
+# Every test that needs a GPU: kernels, goldens through the CUDA backend for all layouts (ranks share the GPUs there are), the
+# same text from steps scheduled ahead, and, where real-size outlines were carried, bf16 logits beside transformers'.
 #
 #   tools/gpu-test.sh             on a machine that has built llmc with nvcc
 #   tools/gpu-test.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
@@ -24,6 +24,7 @@ nvidia-smi -L || { echo "gpu-test: no NVIDIA driver here; these tests need a GPU
 failed=0
 "$folder/bin/cuda_kernels_test" --gtest_brief=1 || failed=1
 "$python" test/gpu/check_goldens.py "$folder" || failed=1
+"$python" test/gpu/check_ahead.py "$folder" || failed=1
 for model in "$folder"/big/*/; do
   [ -f "$model/outline.json" ] || continue
   "$python" test/gpu/check_bf16.py "$model" --binaries "$folder" || failed=1

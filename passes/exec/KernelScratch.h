@@ -44,8 +44,8 @@ inline uint64_t cpuAttentionScratch(uint64_t team, uint64_t qHeads, uint64_t kvH
 
 // rank.cpp: what cuBLASLt may use for a product.
 inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
-// kernels.h: SampleRow and a token, of each row whose token is drawn on the device.
-inline constexpr uint64_t kCudaDrawBytes = 32 + 4;
+// kernels.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
+inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 
 // kernels.h: attention_workspace_bytes(). Partial results of sequences that are split over their keys.
 inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t headDim) {
@@ -53,12 +53,15 @@ inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t
   return (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
-// inputs.cpp: the step's inputs, in one block.
+// inputs.cpp: the step's inputs, laid out in one block, and as the uploads of two steps.
 inline uint64_t cudaStepInputs(uint64_t maxTokens, uint64_t maxSeqs, uint64_t maxLogitsRows, uint64_t maxModelLen,
                                uint64_t pageSize) {
   auto placed = [](uint64_t count, uint64_t size) { return roundUp(count * size, 256); };
-  return 2 * placed(maxTokens, 4) + placed(maxTokens, 8) + placed(maxSeqs + 1, 4) + placed(maxSeqs, 4) +
-         placed(maxLogitsRows, 4) + placed(maxSeqs * ceilDiv(maxModelLen, pageSize), 4);
+  const uint64_t block = 2 * placed(maxTokens, 4) + placed(maxTokens, 8) + placed(maxSeqs + 1, 4) + placed(maxSeqs, 4) +
+                         placed(maxLogitsRows, 4) + placed(maxSeqs * ceilDiv(maxModelLen, pageSize), 4);
+  const uint64_t upload =
+      block + placed(maxTokens, 4) + placed(maxSeqs + 1, 4) + placed(maxLogitsRows, kCudaSampleRowBytes);
+  return block + 2 * upload;
 }
 
 } // namespace llmc::exec

@@ -90,11 +90,9 @@ static uint64_t cudaWorkspace(ProgramOp program, dist::LimitsAttr limits) {
       constants += uint64_t(rope.getRotaryDim()) / 2 * 4; // frequencies
     } else if (auto linear = dyn_cast<LinearOp>(op); linear && linear.getBias()) {
       constants += is16Bit(linear.getOut().getType().getElement()) ? uint64_t(linear.getOut().getType().getCols()) * 2 : 0;
-    } else if (isa<OutputOp>(op)) {
-      constants += rows * kCudaDrawBytes;
     }
   }
-  return kCudaProductWorkspace + attentionScratch + constants +
+  return kCudaProductWorkspace + attentionScratch + constants + rows * kCudaTokenBytes +
          cudaStepInputs(limits.getMaxBatchedTokens(), seqs, rows, limits.getMaxModelLen(), limits.getPageSize());
 }
 

@@ -113,8 +113,21 @@ void validate(const StepLimits &limits, const StepBatch &batch) {
   }
 }
 
-void Step::assign(const StepLimits &limits, std::shared_ptr<const StepBatch> given) {
+void validate_from_rows(const StepBatch &batch, const StepBatch *before) {
+  check_size(batch, "from_rows", batch.from_rows.size(), batch.ids.size());
+  const size_t drawn = before ? before->sampling.size() : 0;
+  for (size_t row = 0; row < batch.from_rows.size(); ++row) {
+    const int32_t from = batch.from_rows[row];
+    if (from >= 0 && (static_cast<size_t>(from) >= drawn || !before->sampling[static_cast<size_t>(from)].draw))
+      refuse(batch, "row " + std::to_string(row) + " takes its token from row " + str(from) +
+                        " of the logits of the step before, which does not draw it");
+  }
+}
+
+void Step::assign(const StepLimits &limits, std::shared_ptr<const StepBatch> given, bool with_page_table) {
   batch = std::move(given);
+  if (!with_page_table)
+    return;
   const auto pages_of = [&](int32_t context) {
     return (static_cast<int64_t>(context) + limits.page_size - 1) / limits.page_size;
   };

@@ -24,11 +24,13 @@ struct StepLimits {
 // Throws llmrt::Error with a sentence naming the field, the value and the bound: sizes that do not match, ids,
 // pages, positions or slots out of range or in disagreement with each other, more of anything than the limits.
 void validate(const StepLimits &limits, const StepBatch &batch);
+// The same for `from_rows` that are not empty; `before` is the step submitted before, null if there was none.
+void validate_from_rows(const StepBatch &batch, const StepBatch *before);
 
 // Reused from step to step; the table grows to the largest need and stays.
 struct Step {
   std::shared_ptr<const StepBatch> batch;
-  std::vector<int32_t> page_table; // [S, page_stride]
+  std::vector<int32_t> page_table; // [S, page_stride]; empty where the backend makes its own
   int64_t page_stride = 0;
   std::atomic<uint32_t> ranks_left{0};
 
@@ -37,7 +39,7 @@ struct Step {
   int64_t seqs() const { return static_cast<int64_t>(batch->context_lens.size()); }
   int64_t rows(plan::Rows rows) const { return rows == plan::Rows::Tokens ? tokens() : logits_rows(); }
 
-  void assign(const StepLimits &limits, std::shared_ptr<const StepBatch> batch);
+  void assign(const StepLimits &limits, std::shared_ptr<const StepBatch> batch, bool with_page_table = true);
 };
 
 } // namespace llmrt::exec

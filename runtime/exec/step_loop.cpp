@@ -32,7 +32,13 @@ void StepLoop::submit(std::shared_ptr<const StepBatch> batch) {
   if (number != 0 && batch->id <= last_id_)
     throw Error("step " + std::to_string(batch->id) + " was submitted after step " + std::to_string(last_id_) +
                 ": step ids must rise");
-  Step &step = slots_[number % slots_.size()];
+  if (!batch->from_rows.empty()) {
+    if (!options_.launch_step)
+      throw Error("step " + std::to_string(batch->id) +
+                  " takes tokens from the step before, which this executor does not do");
+    validate_from_rows(*batch, last_.get());
+  }
+  Step &step = slot_of(number);
   while (step.ranks_left.load(std::memory_order_acquire) != 0) {
     const uint32_t seen = freed_.load();
     if (step.ranks_left.load(std::memory_order_acquire) == 0)
@@ -40,7 +46,9 @@ void StepLoop::submit(std::shared_ptr<const StepBatch> batch) {
     freed_.wait(seen, {}, 1h);
   }
   last_id_ = batch->id;
-  step.assign(options_.limits, std::move(batch));
+  if (options_.launch_step)
+    last_ = batch;
+  step.assign(options_.limits, std::move(batch), options_.page_tables);
   step.ranks_left.store(options_.ranks, std::memory_order_relaxed);
   submitted_.store(number + 1, std::memory_order_release);
   work_.advance();
@@ -55,15 +63,54 @@ void StepLoop::serve(uint32_t rank) {
   } catch (const std::exception &e) {
     world_.abort(e.what());
   }
-  for (uint64_t next = 0; wait_for_step(next); ++next)
-    run_step(rank, slots_[next % slots_.size()]);
+  if (options_.launch_step)
+    return serve_device(rank);
+  for (uint64_t next = 0; wait_for_step(next); ++next) {
+    LogitsView logits;
+    guarded(rank, [&] { logits = options_.run_step(rank, slot_of(next)); });
+    finish(rank, slot_of(next), logits);
+  }
+}
+
+// A step that is there is launched before the end of the one before it is waited for: the device always has work queued.
+// All ranks launch all steps in the same order, so what ranks do together while launching meets.
+void StepLoop::serve_device(uint32_t rank) {
+  using Clock = std::chrono::steady_clock;
+  uint64_t launched = 0, finished = 0;
+  Clock::time_point waiting_since{};
+  while (true) {
+    if (launched == finished && !wait_for_step(launched))
+      return;
+    if (is_submitted(launched)) {
+      if (launched == finished)
+        waiting_since = Clock::now();
+      guarded(rank, [&] { options_.launch_step(rank, slot_of(launched)); });
+      ++launched;
+      continue;
+    }
+    LogitsView logits;
+    bool done = true; // in a world that has ended nothing is waited for
+    guarded(rank, [&] {
+      done = false;
+      done = options_.poll_step(rank, slot_of(finished), logits);
+    });
+    if (done || world_.aborted()) {
+      finish(rank, slot_of(finished), logits);
+      ++finished;
+      waiting_since = Clock::now();
+    } else if (Clock::now() - waiting_since < 50ms) {
+      spin_pause();
+    } else if (const uint32_t seen = work_.load(); !is_submitted(launched)) {
+      work_.wait(seen, {}, 1ms);
+    }
+  }
 }
 
 // False once the loop is being destroyed and no step is left.
 bool StepLoop::wait_for_step(uint64_t next) {
   while (true) {
     const uint32_t seen = work_.load();
-    if (submitted_.load(std::memory_order_acquire) > next)
+    if (is_submitted(next))
       return true;
     if (WaitWord::is_closed(seen))
       return false;
@@ -71,16 +118,19 @@ bool StepLoop::wait_for_step(uint64_t next) {
   }
 }
 
-void StepLoop::run_step(uint32_t rank, Step &step) {
-  LogitsView logits;
+// Work of a rank whose failure ends the world; none is done in a world that has ended.
+template <typename F> void StepLoop::guarded(uint32_t rank, F &&work) {
   try {
     if (!world_.aborted())
-      logits = options_.run_step(rank, step);
+      work();
   } catch (const std::exception &e) {
     world_.abort(e.what()); // keeps the first sentence
   } catch (...) {
     world_.abort("rank " + std::to_string(rank) + " failed for a reason it does not name");
   }
+}
+
+void StepLoop::finish(uint32_t rank, Step &step, const LogitsView &logits) {
   if (rank != options_.output_rank)
     return leave(step);
   // The slot is left before the callback, so that the callback may submit the next step; the logits stay, because

@@ -1,5 +1,5 @@
 // The threads of an executor: one per rank, each running every step in the order submitted, at its own pace. Backends say
-// what running a step on a rank means.
+// what running a step on a rank means: working on it until it is done, or queueing it on a device and asking for its end.
 #pragma once
 
 #include "runtime/comm/host_world.h"
@@ -24,10 +24,15 @@ public:
     unsigned in_flight = 1;   // steps under way at once
     uint32_t output_rank = 0; // whose results are handed on
     std::chrono::nanoseconds idle_spin{}; // how long a rank without work spins before it sleeps
+    bool page_tables = true;              // whether run_step() reads Step::page_table
     std::function<void(uint32_t rank)> on_thread_start = {};
-    // Runs all ops of a step on a rank, on that rank's thread; on the output rank returns its logits, valid until the
-    // rank's next step.
-    std::function<LogitsView(uint32_t rank, const Step &step)> run_step;
+    // All are called on the rank's own thread. Runs all ops of a step on a rank; on the output rank returns its logits,
+    // valid until the rank's next step.
+    std::function<LogitsView(uint32_t rank, const Step &step)> run_step = {};
+    // Or, for devices that run ahead: queues a step behind the one that runs, and says whether the oldest step queued has
+    // finished, with its logits, valid until the next launch. Steps are launched as soon as they are submitted.
+    std::function<void(uint32_t rank, const Step &step)> launch_step = {};
+    std::function<bool(uint32_t rank, const Step &step, LogitsView &logits)> poll_step = {};
     Executor::StepDone on_done;
   };
 
@@ -41,8 +46,12 @@ public:
 
 private:
   void serve(uint32_t rank);
+  void serve_device(uint32_t rank);
+  bool is_submitted(uint64_t next) const { return submitted_.load(std::memory_order_acquire) > next; }
+  Step &slot_of(uint64_t number) { return slots_[number % slots_.size()]; }
   bool wait_for_step(uint64_t next);
-  void run_step(uint32_t rank, Step &step);
+  template <typename F> void guarded(uint32_t rank, F &&work);
+  void finish(uint32_t rank, Step &step, const LogitsView &logits);
   void leave(Step &step);
   void stop();
 
@@ -50,6 +59,7 @@ private:
   comm::HostWorld &world_;
   std::mutex submit_mutex_;
   uint64_t last_id_ = 0;
+  std::shared_ptr<const StepBatch> last_; // where steps may take tokens from the one before
   // A step's state sits in one of as many slots as steps can be in flight; the last rank through frees the slot.
   std::vector<Step> slots_;
   std::atomic<uint64_t> submitted_{0};

@@ -23,6 +23,7 @@ void StartFlags::add_to(CLI::App &command) {
       ->capture_default_str();
   command.add_flag("--share-devices", share_devices, "CUDA: let several ranks run on one GPU where there are too few");
   command.add_flag("--eager", eager, "CUDA: run decode steps op by op, without graphs");
+  command.add_flag("--no-run-ahead", no_run_ahead, "CUDA: compose a step only when the one before it has come back");
   command.add_option("--threads", threads, "CPU threads, all ranks together (default: every core)")
       ->check(CLI::Range(1u, 4096u));
   command.add_flag("--no-prefix-cache", no_prefix_cache,
@@ -157,6 +158,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.backend = flags.backend;
   options.share_devices = flags.share_devices;
   options.eager = flags.eager;
+  options.run_ahead = !flags.no_run_ahead;
   options.max_queued_requests = max_queued_requests;
   options.prefix_cache = !flags.no_prefix_cache;
   options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };

@@ -100,13 +100,20 @@ public:
     StepLoop::Options loop;
     loop.limits = StepLimits::of(plan_->root());
     loop.ranks = count;
-    loop.in_flight = std::max(1u, plan_->root().pp());
+    runs_ahead_ = plan_->root().pp() <= 1 && (count == 1 || RankLink::has_everyone(*plan_));
+    loop.in_flight = runs_ahead_ ? 2 : std::max(1u, plan_->root().pp());
     loop.output_rank = plan_->root().output_rank();
     loop.idle_spin = world.cores_to_spare ? 50us : 1us;
     loop.on_thread_start = [this, deadline, eager = options.eager, in_flight = loop.in_flight](uint32_t rank) {
       ranks_[rank]->join(devices_, world_->rank(rank), in_flight, deadline, eager);
     };
-    loop.run_step = [this](uint32_t rank, const Step &step) { return ranks_[rank]->run(step); };
+    loop.page_tables = false;
+    if (runs_ahead_) {
+      loop.launch_step = [this](uint32_t rank, const Step &step) { ranks_[rank]->launch(step); };
+      loop.poll_step = [this](uint32_t rank, const Step &step, LogitsView &view) { return ranks_[rank]->poll(step, view); };
+    } else {
+      loop.run_step = [this](uint32_t rank, const Step &step) { return ranks_[rank]->run(step); };
+    }
     loop.on_done = std::move(on_done);
     loop_ = std::make_unique<StepLoop>(std::move(loop), *world_);
   }
@@ -117,6 +124,7 @@ public:
   std::vector<int> placement() const override { return devices_; }
   uint32_t num_pages() const override { return plan_->root().limits()->num_pages(); }
   bool samples() const override { return true; }
+  bool runs_ahead() const override { return runs_ahead_; }
   Ceilings measure_ceilings() override {
     Ceilings sum;
     std::vector<int> seen;
@@ -159,6 +167,7 @@ private:
 
   std::shared_ptr<const plan::LoadedPlan> plan_;
   std::vector<int> devices_; // of each rank
+  bool runs_ahead_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<comm::HostWorld> world_;
   std::unique_ptr<StepLoop> loop_; // last: its threads use all of the above

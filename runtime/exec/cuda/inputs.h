@@ -1,7 +1,8 @@
-// A step's inputs on the device: one block, uploaded in one copy, at offsets that do not depend on the step, so that
-// captured graphs find them again.
+// A step's inputs on the device. Each step is uploaded in one copy, packed, while the step before it may still run; a kernel
+// then lays it out at addresses that do not depend on the step, so that captured graphs find it again.
 #pragma once
 
+#include "kernels/cuda/kernels.h"
 #include "runtime/exec/cuda/handles.h"
 #include "runtime/exec/step.h"
 
@@ -17,10 +18,13 @@ struct StepShape {
 class StepInputs {
 public:
   explicit StepInputs(const StepLimits &limits);
+  ~StepInputs();
 
-  // Copies the batch to the device, padded to `shape` (which must hold it): padded tokens have no slot, padded sequences
-  // no context, padded logits rows repeat row 0.
-  void upload(const Step &step, const StepShape &shape, cudaStream_t stream);
+  // Brings the batch to the device in front of what `stream` gets next, padded to `shape` (which must hold it): padded
+  // tokens have no slot, padded sequences no context, padded logits rows repeat row 0. `drawn`: the tokens that the step
+  // before drew, where the batch has from_rows. With `draws`, the rows' sampling parameters go along.
+  // The step two before this one must have finished.
+  void upload(const Step &step, const StepShape &shape, const int32_t *drawn, bool draws, cudaStream_t stream);
 
   const int32_t *ids() const { return at<int32_t>(ids_); }
   const int32_t *positions() const { return at<int32_t>(positions_); }
@@ -30,16 +34,22 @@ public:
   int64_t page_table_stride() const { return stride_; }
   const int64_t *slot_mapping() const { return at<int64_t>(slots_); }
   const int32_t *logits_rows() const { return at<int32_t>(logits_rows_); }
-  size_t bytes() const { return device_.size(); }
+  // Of the step uploaded last, [its rows of logits]; another address every time.
+  const llmrt::cuda::SampleRow *draws() const { return draws_; }
+  size_t bytes() const { return device_.size() + uploaded_[0].size() + uploaded_[1].size(); }
 
 private:
-  template <typename T> const T *at(size_t offset) const { return reinterpret_cast<const T *>(device_.data() + offset); }
+  template <typename T> T *at(size_t offset) const { return reinterpret_cast<T *>(device_.data() + offset); }
   size_t ids_ = 0, positions_ = 0, seq_starts_ = 0, context_lens_ = 0, slots_ = 0, logits_rows_ = 0, page_table_ = 0;
-  int64_t stride_ = 0; // of the page table: pages of the longest sequence
+  int64_t page_size_ = 1, stride_ = 0; // of the page table: pages of the longest sequence
   DeviceMemory device_;
-  PinnedMemory host_[2]; // used in turn: a copy may be under way while the next step is written
+  // Used in turn: a step is written and copied while the one before is read.
+  PinnedMemory host_[2];
+  DeviceMemory uploaded_[2];
   Event copied_[2];
+  Stream copies_;
   int turn_ = 0;
+  const llmrt::cuda::SampleRow *draws_ = nullptr;
 };
 
 } // namespace llmrt::exec::cuda

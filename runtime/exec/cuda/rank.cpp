@@ -5,7 +5,6 @@
 #include "runtime/plan/access.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -45,21 +44,23 @@ Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int devi
   stream_ = std::make_unique<Stream>();
   inputs_ = std::make_unique<StepInputs>(limits_);
   products_ = std::make_unique<Products>(kProductWorkspace);
-  finished_ = std::make_unique<Event>();
-  if (program.logits())
-  {
-    const size_t rows = limits_.max_logits_rows;
-    logits_ = PinnedMemory(rows * limits_.vocab * sizeof(float));
-    draws_ = PinnedMemory(rows * sizeof(llmrt::cuda::SampleRow));
-    device_draws_ = DeviceMemory(rows * sizeof(llmrt::cuda::SampleRow), purpose("sampling parameters", rank));
-    tokens_ = PinnedMemory(rows * sizeof(int32_t));
-    device_tokens_ = DeviceMemory(rows * sizeof(int32_t), purpose("sampled tokens", rank));
+  results_ = std::make_unique<Stream>();
+  computed_ = std::make_unique<Event>();
+  const size_t rows = limits_.max_logits_rows;
+  for (Turn &turn : turns_) {
+    turn.finished = std::make_unique<Event>();
+    turn.tokens = DeviceMemory(rows * sizeof(int32_t), purpose("sampled tokens", rank));
+    if (program.logits())
+      turn.host_tokens = PinnedMemory(rows * sizeof(int32_t));
   }
+  if (program.logits())
+    logits_[0] = PinnedMemory(rows * limits_.vocab * sizeof(float));
 }
 
 Rank::~Rank() {
   cudaSetDevice(device_);
   cudaStreamSynchronize(*stream_);
+  cudaStreamSynchronize(*results_);
 }
 
 void Rank::ready() {
@@ -90,14 +91,14 @@ StepShape Rank::shape_of(const Step &step) const {
 }
 
 // Runs a pure decode step as a graph, captured when its bucket is first met. False where the step is of another kind.
-bool Rank::replay(const Step &step, StepShape &shape) {
+bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, bool draws) {
   if (!graphs_ || shape.max_query != 1 || shape.rows != shape.tokens)
     return false;
   const int most = static_cast<int>(std::min(limits_.max_num_seqs, limits_.max_logits_rows));
   shape.seqs = bucket_of(shape.seqs, most);
   shape.tokens = shape.rows = shape.seqs;
   shape.max_context = context_bucket(shape.max_context, static_cast<int>(limits_.max_model_len));
-  upload(step, shape);
+  upload(step, shape, before, draws);
   std::unique_ptr<Graph> &graph = graph_by_bucket_[{shape.seqs, shape.max_context}];
   const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, step.batch->observer};
   if (context.observer) {
@@ -122,82 +123,125 @@ bool Rank::replay(const Step &step, StepShape &shape) {
   return true;
 }
 
-void Rank::upload(const Step &step, const StepShape &shape) {
+void Rank::upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws) {
   const ObservedSpan span(step.batch->observer, step.batch->id, rank_, kPhaseInputs);
-  inputs_->upload(step, shape, *stream_);
+  inputs_->upload(step, shape, before, draws, *stream_);
 }
 
-LogitsView Rank::run(const Step &step) {
-  StepObserver *const observer = step.batch->observer;
-  const ObservedSpan whole(observer, step.batch->id, rank_, kPhaseStep);
+// The tokens of the step before, on this device, where `step` takes some; null where it takes none. They were drawn on the
+// output rank, so with several ranks they are handed round first.
+const int32_t *Rank::tokens_before(const Step &step) {
+  if (step.batch->from_rows.empty())
+    return nullptr;
+  Turn &last = turns_[(launched_ + 1) % 2];
+  if (launched_ == 0)
+    throw Error("step " + std::to_string(step.batch->id) + " takes tokens from the step before, and there was none");
+  int32_t *tokens = reinterpret_cast<int32_t *>(last.tokens.data());
   if (link_)
-    link_->begin_step(step.batch->id);
+    link_->hand_round_tokens(tokens, last.rows, plan_->root().output_rank(), *stream_);
+  return tokens;
+}
+
+// Where this step's logits go: not where the step that may still be under way has its own.
+std::byte *Rank::logits_memory(const Turn &other) {
+  const bool taken = launched_ != collected_ && other.logits == logits_[0].data();
+  PinnedMemory &memory = logits_[taken ? 1 : 0];
+  if (memory.size() == 0)
+    memory = PinnedMemory(logits_[0].size());
+  return memory.data();
+}
+
+void Rank::launch(const Step &step) {
+  const StepBatch &batch = *step.batch;
+  if (launched_ - collected_ >= 2)
+    throw Error("step " + std::to_string(batch.id) + " was launched on rank " + std::to_string(rank_) +
+                " while two steps are under way; this is a bug in llmrt");
+  Turn &turn = turns_[launched_ % 2], &other = turns_[(launched_ + 1) % 2];
+  if (batch.observer)
+    batch.observer->begin(batch.id, rank_, kPhaseStep); // poll() ends it
+  if (link_)
+    link_->begin_step(batch.id);
   StepShape shape = shape_of(step);
-  const int64_t rows = shape.rows;
-  if (!replay(step, shape)) {
-    upload(step, shape);
-    program_->run({shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, observer});
+  turn.rows = batch.logits_rows.size();
+  const bool output = program_->logits() && turn.rows != 0;
+  auto draws = [](const RowSampling &r) { return r.draw; };
+  turn.drawn = output && std::any_of(batch.sampling.begin(), batch.sampling.end(), draws);
+  const bool wanted = output && (!turn.drawn || !std::all_of(batch.sampling.begin(), batch.sampling.end(), draws));
+  turn.logits = wanted ? logits_memory(other) : nullptr;
+  const int32_t *before = tokens_before(step);
+  if (!replay(step, shape, before, turn.drawn)) {
+    upload(step, shape, before, turn.drawn);
+    program_->run({shape, *inputs_, *products_, link_.get(), *stream_, batch.id, batch.observer});
   }
-  const bool output = program_->logits() && rows != 0;
-  const bool drawn = output && draw(step);
-  const bool wanted = output && (!drawn || std::any_of(step.batch->sampling.begin(), step.batch->sampling.end(),
-                                                       [](const RowSampling &r) { return !r.draw; }));
-  if (wanted) {
+  collect(step, turn);
+  if (launched_ == collected_)
+    waiting_since_ = Clock::now();
+  ++launched_;
+}
+
+// Draws tokens, and sends results to the host. Tokens go by a stream of their own, so that the next step need not wait until
+// they have arrived; logits do not, since the next step overwrites them.
+void Rank::collect(const Step &step, Turn &turn) {
+  StepObserver *const observer = step.batch->observer;
+  if (turn.drawn) {
+    const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
+    llmrt::cuda::Sample call{};
+    call.tokens = reinterpret_cast<int32_t *>(turn.tokens.data());
+    call.logits = program_->logits();
+    call.ld = call.V = static_cast<int64_t>(limits_.vocab);
+    call.rows = inputs_->draws();
+    call.R = static_cast<int64_t>(step.batch->sampling.size());
+    llmrt::cuda::sample(call, *stream_);
+  }
+  if (turn.logits) {
     const ObservedSpan span(observer, step.batch->id, rank_, kPhaseResults);
-    LLMRT_CHECK(cudaMemcpyAsync(logits_.data(), program_->logits(), static_cast<size_t>(rows) * limits_.vocab * sizeof(float),
+    LLMRT_CHECK(cudaMemcpyAsync(turn.logits, program_->logits(), turn.rows * limits_.vocab * sizeof(float),
                                 cudaMemcpyDeviceToHost, *stream_));
   }
-  LLMRT_CHECK(cudaEventRecord(*finished_, *stream_));
-  wait(step);
-  LogitsView view;
-  view.vocab = static_cast<size_t>(limits_.vocab);
-  view.rows = output ? static_cast<size_t>(rows) : 0;
-  view.data = wanted ? reinterpret_cast<const float *>(logits_.data()) : nullptr;
-  view.tokens = drawn ? reinterpret_cast<const int32_t *>(tokens_.data()) : nullptr;
-  return view;
+  if (!turn.drawn) {
+    LLMRT_CHECK(cudaEventRecord(*turn.finished, *stream_));
+    return;
+  }
+  LLMRT_CHECK(cudaEventRecord(*computed_, *stream_));
+  const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
+  LLMRT_CHECK(cudaStreamWaitEvent(*results_, *computed_, 0));
+  LLMRT_CHECK(cudaMemcpyAsync(turn.host_tokens.data(), turn.tokens.data(), turn.rows * sizeof(int32_t), cudaMemcpyDeviceToHost,
+                              *results_));
+  LLMRT_CHECK(cudaEventRecord(*turn.finished, *results_));
 }
 
-// Draws the tokens of all rows, those that want none too (their draw is not looked at). False where no row wants one.
-bool Rank::draw(const Step &step) {
-  const std::vector<RowSampling> &sampling = step.batch->sampling;
-  if (std::none_of(sampling.begin(), sampling.end(), [](const RowSampling &r) { return r.draw; }))
-    return false;
-  const ObservedSpan span(step.batch->observer, step.batch->id, rank_, kPhaseSampling);
-  auto *rows = reinterpret_cast<llmrt::cuda::SampleRow *>(draws_.data());
-  for (size_t i = 0; i < sampling.size(); ++i)
-    rows[i] = {sampling[i].draw ? sampling[i].temperature : 0, sampling[i].top_p, sampling[i].min_p, sampling[i].top_k,
-               sampling[i].seed, sampling[i].counter};
-  LLMRT_CHECK(cudaMemcpyAsync(device_draws_.data(), rows, sampling.size() * sizeof(*rows), cudaMemcpyHostToDevice, *stream_));
-  llmrt::cuda::Sample call{};
-  call.tokens = reinterpret_cast<int32_t *>(device_tokens_.data());
-  call.logits = program_->logits();
-  call.ld = call.V = static_cast<int64_t>(limits_.vocab);
-  call.rows = reinterpret_cast<const llmrt::cuda::SampleRow *>(device_draws_.data());
-  call.R = static_cast<int64_t>(sampling.size());
-  llmrt::cuda::sample(call, *stream_);
-  LLMRT_CHECK(cudaMemcpyAsync(tokens_.data(), device_tokens_.data(), sampling.size() * sizeof(int32_t), cudaMemcpyDeviceToHost,
-                              *stream_));
-  return true;
-}
-
-// Polls, so that a device that never finishes (a lost peer inside a collective) becomes an error with a name.
-void Rank::wait(const Step &step) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  while (true) {
-    const cudaError_t status = cudaEventQuery(*finished_);
-    if (status == cudaSuccess)
-      return;
-    if (status != cudaErrorNotReady)
-      check(status, ("step " + std::to_string(step.batch->id) + " on rank " + std::to_string(rank_)).c_str());
-    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
-    if (waited > deadline_s_)
+// A device that never finishes (a lost peer inside a collective) becomes an error with a name.
+bool Rank::poll(const Step &step, LogitsView &view) {
+  Turn &turn = turns_[collected_ % 2];
+  const cudaError_t status = cudaEventQuery(*turn.finished);
+  if (status == cudaErrorNotReady) {
+    if (std::chrono::duration<double>(Clock::now() - waiting_since_).count() > deadline_s_)
       throw Error("rank " + std::to_string(rank_) + " did not finish step " + std::to_string(step.batch->id) +
                   " on CUDA device " + std::to_string(device_) + " within " + std::to_string(deadline_s_) +
                   " s: the device hangs, or a rank that it communicates with is lost");
-    if (waited > 0.05)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return false;
   }
+  if (status != cudaSuccess)
+    check(status, ("step " + std::to_string(step.batch->id) + " on rank " + std::to_string(rank_)).c_str());
+  if (step.batch->observer)
+    step.batch->observer->end(step.batch->id, rank_, kPhaseStep);
+  ++collected_;
+  waiting_since_ = Clock::now();
+  view = {};
+  view.vocab = static_cast<size_t>(limits_.vocab);
+  view.rows = program_->logits() ? turn.rows : 0;
+  view.data = reinterpret_cast<const float *>(turn.logits);
+  view.tokens = turn.drawn ? reinterpret_cast<const int32_t *>(turn.host_tokens.data()) : nullptr;
+  return true;
+}
+
+LogitsView Rank::run(const Step &step) {
+  LogitsView view;
+  launch(step);
+  while (!poll(step, view))
+    if (Clock::now() - waiting_since_ > std::chrono::milliseconds(50))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return view;
 }
 
 Ceilings Rank::measure_ceilings() const {
@@ -216,7 +260,7 @@ RankMemory Rank::memory() const {
   memory.arena = arena_.size();
   memory.kv = kv_.size();
   memory.workspace =
-      kProductWorkspace + inputs_->bytes() + program_->bytes() + device_draws_.size() + device_tokens_.size();
+      kProductWorkspace + inputs_->bytes() + program_->bytes() + turns_[0].tokens.size() + turns_[1].tokens.size();
   memory.communication = link_ ? link_->bytes() : 0;
   return memory;
 }

@@ -1,10 +1,12 @@
-// One rank on its GPU: memory, program, stream; runs a step eagerly or by replaying a captured graph.
+// One rank on its GPU: memory, program, stream; runs a step eagerly or by replaying a captured graph. A step may be launched
+// while the one before it runs, and take tokens that it draws.
 #pragma once
 
 #include "runtime/exec/cuda/program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/support/region.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 
@@ -22,18 +24,34 @@ public:
   // On the rank's own thread: makes its device current and joins the other ranks.
   void join(const std::vector<int> &devices, comm::Communicator &host, unsigned in_flight, double deadline_s, bool eager);
 
-  // Runs all ops and waits for the device. On the output rank, logits are in pinned host memory then.
+  // Queues all ops of a step; two steps at most may be under way.
+  void launch(const Step &step);
+  // Whether the oldest step launched, which `step` is, has finished. Then, on the output rank, its results are in pinned
+  // host memory until the next launch. Throws where the device failed or has had too long.
+  bool poll(const Step &step, LogitsView &view);
+  // Both: launches, and waits.
   LogitsView run(const Step &step);
 
   RankMemory memory() const;
   Ceilings measure_ceilings() const; // of its device
 
 private:
+  using Clock = std::chrono::steady_clock;
+  // A step under way.
+  struct Turn {
+    size_t rows = 0;             // of logits
+    bool drawn = false;          // some of their tokens
+    std::byte *logits = nullptr; // where they go on the host, if they are wanted
+    DeviceMemory tokens;         // drawn, for the next step
+    PinnedMemory host_tokens;    // and for the host
+    std::unique_ptr<Event> finished;
+  };
   StepShape shape_of(const Step &step) const;
-  void upload(const Step &step, const StepShape &shape);
-  bool replay(const Step &step, StepShape &shape);
-  bool draw(const Step &step);
-  void wait(const Step &step);
+  const int32_t *tokens_before(const Step &step);
+  void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
+  bool replay(const Step &step, StepShape &shape, const int32_t *before, bool draws);
+  void collect(const Step &step, Turn &turn);
+  std::byte *logits_memory(const Turn &other);
 
   std::shared_ptr<const plan::LoadedPlan> plan_;
   StepLimits limits_;
@@ -42,15 +60,16 @@ private:
   double deadline_s_ = 60;
   bool graphs_ = false;
   DeviceMemory weights_, arena_, kv_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> stream_, results_; // the steps; tokens on their way to the host
   std::unique_ptr<StepInputs> inputs_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<RankLink> link_;
-  std::unique_ptr<Event> finished_;
-  // On the output rank: results for the host, and what drawing tokens needs.
-  PinnedMemory logits_, draws_, tokens_;
-  DeviceMemory device_draws_, device_tokens_;
+  std::unique_ptr<Event> computed_;
+  Turn turns_[2];
+  uint64_t launched_ = 0, collected_ = 0;
+  Clock::time_point waiting_since_{};
+  PinnedMemory logits_[2]; // on the output rank; the second only where two steps under way both want them
   std::map<std::pair<int, int>, std::unique_ptr<Graph>> graph_by_bucket_; // (sequences, context)
 };
 

@@ -41,13 +41,29 @@ ncclDataType_t library_type(k::DType t) {
   return t == k::DType::f32 ? ncclFloat32 : t == k::DType::f16 ? ncclFloat16 : ncclBfloat16;
 }
 
+// The first group with all ranks; the number of groups if there is none.
+uint32_t group_of_all(const plan::LoadedPlan &plan) {
+  uint32_t index = 0;
+  for (const plan::Group *group : plan::each(plan.root().groups())) {
+    std::vector<uint32_t> ranks(plan::each(group->ranks()).begin(), plan::each(group->ranks()).end());
+    std::sort(ranks.begin(), ranks.end());
+    if (std::unique(ranks.begin(), ranks.end()) == ranks.end() && ranks.size() == plan.num_ranks())
+      break;
+    ++index;
+  }
+  return index;
+}
+
+// Exchanges number the two meetings of a collective from its place in the plan; this one and the next are no collective's.
+constexpr uint32_t kTokensSeq = 0xFFFFFFFE;
+
 constexpr size_t kEvents = 64; // rotated; a step uses each long after its last use has completed
 
 } // namespace
 
 RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vector<int> &devices, comm::Communicator &host,
                    unsigned in_flight)
-    : rank_(rank), host_(host), max_logits_rows_(plan.root().limits()->max_logits_rows()) {
+    : rank_(rank), everyone_(group_of_all(plan)), host_(host), max_logits_rows_(plan.root().limits()->max_logits_rows()) {
   for (const plan::Group *group : plan::each(plan.root().groups()))
     groups_.emplace_back(plan::each(group->ranks()).begin(), plan::each(group->ranks()).end());
   for (size_t i = 0; i < kEvents; ++i) {
@@ -220,6 +236,29 @@ void RankLink::gather_nccl(uint32_t group, int root, const DevicePart &out, cons
     k::copy_rows(out.data + column * size, out.ld * size, parts + in.rows * column * size, width * size, in.rows, width * size, stream);
     column += width;
   }
+}
+
+bool RankLink::has_everyone(const plan::LoadedPlan &plan) { return group_of_all(plan) < plan::size_of(plan.root().groups()); }
+
+void RankLink::hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, cudaStream_t stream) {
+  if (count == 0)
+    return;
+  const std::vector<uint32_t> &ranks = members(everyone_);
+  const auto position = std::find(ranks.begin(), ranks.end(), root) - ranks.begin();
+  if (via_nccl(everyone_)) {
+    LLMRT_CHECK(ncclBroadcast(tokens, tokens, count, ncclInt32, static_cast<int>(position), nccl_.at(everyone_), stream));
+    return;
+  }
+  Event &ready = *ready_[next_event_ % kEvents];
+  LLMRT_CHECK(cudaEventRecord(ready, stream));
+  Offer mine;
+  mine.data = reinterpret_cast<std::byte *>(tokens), mine.event = ready;
+  const Offer from = exchange(everyone_, kTokensSeq, mine)[static_cast<size_t>(position)];
+  if (root != rank_) {
+    LLMRT_CHECK(cudaStreamWaitEvent(stream, from.event, 0));
+    LLMRT_CHECK(cudaMemcpyAsync(tokens, from.data, count * sizeof(int32_t), cudaMemcpyDefault, stream));
+  }
+  finish(everyone_, kTokensSeq + 1, stream);
 }
 
 // A slot is used again when as many sends have followed as there are slots, which is more than steps can be under way: the

@@ -38,11 +38,16 @@ public:
   void all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream);
   // Columns of all members in group order to `out`; on the member at position `root` only, or on all where root < 0.
   void gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
+  // The same [count] tokens on all ranks: those at `tokens` on rank `root`. Only where has_everyone().
+  void hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, cudaStream_t stream);
   void send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream);
   void recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream);
 
   // Whether all collectives of this rank go through NCCL.
   bool stays_in_stream() const { return nccl_.size() == own_groups_; }
+
+  // Whether some group has all ranks of the plan, which hand_round_tokens() takes.
+  static bool has_everyone(const plan::LoadedPlan &plan);
 
   size_t bytes() const;
 
@@ -56,7 +61,7 @@ private:
   void gather_nccl(uint32_t group, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
   std::byte *scratch(size_t bytes);
 
-  uint32_t rank_;
+  uint32_t rank_, everyone_ = 0; // the group of all ranks
   comm::Communicator &host_;
   int64_t max_logits_rows_;
   std::vector<std::vector<uint32_t>> groups_;

@@ -71,7 +71,7 @@ TEST(ScratchFormula, CudaAttention) {
 }
 
 TEST(ScratchFormula, CudaDraws) {
-  EXPECT_EQ(sizeof(cuda::SampleRow) + sizeof(int32_t), llmc::exec::kCudaDrawBytes);
+  EXPECT_EQ(sizeof(cuda::SampleRow), llmc::exec::kCudaSampleRowBytes);
 }
 #endif
 
