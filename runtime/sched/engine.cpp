@@ -29,8 +29,12 @@ using sched::StepWork;
 // How long the destructor waits for the steps in flight before it lets the executor go.
 constexpr auto kShutdownWait = std::chrono::seconds(30);
 
+double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+
 struct InFlight {
   uint64_t id = 0; // of the step
+  Clock::time_point started;
+  uint32_t tokens = 0;
   std::vector<StepWork> work;
 };
 
@@ -116,6 +120,7 @@ public:
     const uint64_t seed =
         given.sampling.seed ? *given.sampling.seed : seed_base_ + id * 0x9E3779B97F4A7C15ull;
     auto request = std::make_shared<Request>(id, std::move(given), seed, ends);
+    request->arrived = Clock::now();
 
     std::lock_guard lock(mutex_);
     if (!fatal_.empty()) {
@@ -182,6 +187,11 @@ public:
       s.seconds_since_progress = std::chrono::duration<double>(Clock::now() - last_progress_).count();
     s.fatal = fatal_;
     return s;
+  }
+
+  EngineMetrics metrics() const override {
+    std::lock_guard lock(mutex_);
+    return metrics_;
   }
 
   std::string backend() const override { return executor_->backend(); }
@@ -293,7 +303,14 @@ private:
         spare_work_.pop_back();
       }
       step.id = batch->id;
+      step.started = Clock::now();
+      step.tokens = static_cast<uint32_t>(batch->ids.size());
       step.work.swap(work);
+      for (const StepWork &part : step.work)
+        if (part.request->started == Clock::time_point()) {
+          part.request->started = step.started;
+          metrics_.queue.observe(seconds_between(part.request->arrived, step.started));
+        }
       in_flight_.push_back(std::move(step));
       lock.unlock();
       try {
@@ -336,11 +353,14 @@ private:
       outputs_.push_back(read_logits(work, logits, scratch_));
     {
       std::lock_guard lock(mutex_);
+      const Clock::time_point now = Clock::now();
       for (size_t i = 0; i < step.work.size(); ++i)
-        apply(step.work[i], std::move(outputs_[i]));
+        apply(step.work[i], std::move(outputs_[i]), now);
+      metrics_.step.observe(seconds_between(std::max(in_flight_.front().started, last_step_), now));
+      metrics_.step_tokens.observe(in_flight_.front().tokens);
       in_flight_.erase(in_flight_.begin());
       ++steps_;
-      last_progress_ = Clock::now();
+      last_progress_ = last_step_ = now;
       changed_ = true;
       wake_scheduler_.notify_one();
       if (in_flight_.empty())
@@ -351,7 +371,7 @@ private:
     spare_work_.push_back(std::move(step.work));
   }
 
-  void apply(const StepWork &work, sched::StepOutput &&output) {
+  void apply(const StepWork &work, sched::StepOutput &&output, Clock::time_point now) {
     const RequestPtr &request = work.request;
     scheduler_->returned(work);
     if (request->over) {
@@ -366,6 +386,8 @@ private:
       prompt_tokens_ += request->prompt_len;
     }
     if (auto event = take_output(work, std::move(output))) {
+      if (!event->tokens.empty())
+        count_token(*request, now);
       if (event->finish)
         finish(request, std::move(*event));
       else
@@ -375,6 +397,25 @@ private:
 
   // --- under mutex_
 
+  void count_token(Request &request, Clock::time_point now) {
+    if (request.first_token == Clock::time_point()) {
+      request.first_token = now;
+      metrics_.first_token.observe(seconds_between(request.arrived, now));
+      metrics_.prefill.observe(seconds_between(request.started, now));
+    } else {
+      metrics_.inter_token.observe(seconds_between(request.last_token, now));
+    }
+    request.last_token = now;
+  }
+
+  void count_end(const Request &request) {
+    metrics_.request.observe(seconds_between(request.arrived, Clock::now()));
+    if (request.first_token != Clock::time_point())
+      metrics_.decode.observe(seconds_between(request.first_token, request.last_token));
+    metrics_.prompt_tokens.observe(request.prompt_len);
+    metrics_.generation_tokens.observe(request.sampler.output_tokens());
+  }
+
   void post(const RequestPtr &request, RequestEvent &&event) {
     events_.emplace_back(request, std::move(event));
     wake_delivery_.notify_one();
@@ -383,6 +424,7 @@ private:
   // The request is over. A step in flight that carries it frees its pages.
   void finish(const RequestPtr &request, RequestEvent &&event) {
     request->over = true;
+    count_end(*request);
     if (!request->in_flight)
       scheduler_->remove(*request);
     requests_.erase(request->id);
@@ -483,7 +525,9 @@ private:
   std::vector<std::pair<RequestPtr, RequestEvent>> events_;
   uint64_t next_step_ = 1;
   uint64_t prompt_tokens_ = 0, generation_tokens_ = 0, steps_ = 0;
+  EngineMetrics metrics_;
   Clock::time_point last_progress_ = Clock::now();
+  Clock::time_point last_step_; // the end of the last step
   std::string fatal_;
   bool changed_ = false, draining_ = false, stopping_ = false, delivery_stops_ = false, delivering_ = false;
 

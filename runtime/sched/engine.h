@@ -5,6 +5,7 @@
 
 #include "runtime/exec/executor.h" // RankMemory
 #include "runtime/sample/params.h" // SamplingParams, TokenLogprobs
+#include "runtime/sched/metrics.h"
 
 #include <cstdint>
 #include <functional>
@@ -88,6 +89,9 @@ public:
   virtual void cancel(uint64_t id) = 0;
 
   virtual EngineStats stats() const = 0;
+
+  // A copy of what has been counted since the start.
+  virtual EngineMetrics metrics() const { return {}; }
 
   // See exec::Executor::backend(); empty where there is none.
   virtual std::string backend() const { return {}; }

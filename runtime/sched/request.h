@@ -10,6 +10,7 @@
 #include "runtime/sched/engine.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,6 +58,10 @@ struct Request {
   bool prompt_counted = false;
   bool over = false; // its last event is sent; what a step in flight still does for it is dropped
   std::atomic<bool> cancelled = false;
+
+  // When it was submitted, first part of a step, given its first and its last token; the default: not yet.
+  using Time = std::chrono::steady_clock::time_point;
+  Time arrived, started, first_token, last_token;
 };
 
 using RequestPtr = std::shared_ptr<Request>;

@@ -5,6 +5,7 @@
 #include "runtime/serve/chat_messages.h"
 #include "runtime/serve/json_body.h"
 #include "runtime/serve/log.h"
+#include "runtime/serve/metrics.h"
 
 #include <algorithm>
 #include <new>
@@ -19,6 +20,7 @@ const Api::Route Api::kRoutes[] = {
     {"/v1/models", "GET", &Api::models, false, false},
     {"/v1/models/", "GET", &Api::model, false, false}, // and what follows
     {"/health", "GET", &Api::health, false, true},
+    {"/metrics", "GET", &Api::metrics, false, true},
     {"/version", "GET", &Api::version, false, true},
     {"/tokenize", "POST", &Api::tokenize, true, false},
     {"/detokenize", "POST", &Api::detokenize, true, false},
@@ -174,7 +176,7 @@ void Api::generate(const HttpRequest &request, const std::shared_ptr<Exchange> &
   Fields fields(body);
   GenerationRequest generation = read_generation(*model_, is_chat, fields);
   warn_unknown(fields);
-  auto running = std::make_shared<Generation>(engine_, model_, std::move(generation), exchange, gate_, running_);
+  auto running = std::make_shared<Generation>(engine_, model_, std::move(generation), exchange, gate_, counts_);
   {
     std::lock_guard lock(mutex_);
     std::erase_if(generations_, [](const auto &g) { return g.expired(); });
@@ -223,6 +225,13 @@ void Api::health(const HttpRequest &, const std::shared_ptr<Exchange> &exchange)
     throw ApiError(503, "no step has finished for " + std::to_string(static_cast<int64_t>(stats.seconds_since_progress)) +
                             " seconds, with " + std::to_string(stats.running) + " requests running");
   respond(*exchange, {{"status", "ok"}, {"running", stats.running}, {"waiting", stats.waiting}});
+}
+
+void Api::metrics(const HttpRequest &, const std::shared_ptr<Exchange> &exchange) {
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = metrics_text(options_.metrics_prefix, model_->name, engine_.stats(), engine_.metrics(), *counts_);
+  exchange->respond(std::move(response));
 }
 
 void Api::version(const HttpRequest &, const std::shared_ptr<Exchange> &exchange) {

@@ -17,6 +17,7 @@ namespace llmrt::serve {
 struct ApiOptions {
   std::string api_key;        ///< empty: none is asked for
   std::string version;        ///< what /version says
+  std::string metrics_prefix = "llmrt_"; ///< of every name in /metrics
   double stall_seconds = 300; ///< without a finished step while work is pending, /health says 503
 };
 
@@ -38,7 +39,7 @@ public:
   /// Nothing of the engine's reaches connections any more.
   void disconnect() { gate_->close(); }
   /// Generations that have not been answered and released yet.
-  int64_t running() const { return *running_; }
+  int64_t running() const { return counts_->running; }
 
 private:
   using Handler = void (Api::*)(const HttpRequest &, const std::shared_ptr<Exchange> &);
@@ -58,6 +59,7 @@ private:
   void models(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
   void model(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
   void health(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
+  void metrics(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
   void version(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
   void tokenize(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
   void detokenize(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange);
@@ -69,7 +71,7 @@ private:
   const ApiOptions options_;
   const Run run_on_pool_;
   const std::shared_ptr<EventGate> gate_ = std::make_shared<EventGate>();
-  const std::shared_ptr<std::atomic<int64_t>> running_ = std::make_shared<std::atomic<int64_t>>(0);
+  const std::shared_ptr<GenerationCounts> counts_ = std::make_shared<GenerationCounts>();
   std::atomic<bool> draining_ = false;
 
   std::mutex mutex_; // guards what follows

@@ -23,9 +23,9 @@ void EventGate::close() {
 
 Generation::Generation(Engine &engine, std::shared_ptr<const Model> model, GenerationRequest request,
                        std::shared_ptr<Exchange> exchange, std::shared_ptr<EventGate> gate,
-                       std::shared_ptr<std::atomic<int64_t>> running)
+                       std::shared_ptr<GenerationCounts> counts)
     : engine_(engine), model_(std::move(model)), request_(std::move(request)), exchange_(std::move(exchange)),
-      gate_(std::move(gate)), running_(std::move(running)) {
+      gate_(std::move(gate)), counts_(std::move(counts)) {
   head_.id = make_id(request_.chat);
   head_.created = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
@@ -37,10 +37,10 @@ Generation::Generation(Engine &engine, std::shared_ptr<const Model> model, Gener
     choices_.push_back({std::make_unique<ChoiceText>(*model_, request_, prompt_of(i)), {}});
   ids_.resize(count, 0);
   unfinished_ = count;
-  ++*running_;
+  ++counts_->running;
 }
 
-Generation::~Generation() { --*running_; }
+Generation::~Generation() { --counts_->running; }
 
 void Generation::submit(size_t index) {
   const Prompt &prompt = prompt_of(index);
@@ -80,6 +80,7 @@ void Generation::start() {
   // A client that goes away takes its requests with it, from the first moment on.
   exchange_->on_gone([weak = weak_from_this()] {
     if (auto self = weak.lock()) {
+      self->count_aborted();
       self->answered_ = true;
       self->cancel_engine();
     }
@@ -161,6 +162,8 @@ void Generation::on_event(size_t index, RequestEvent &&event) {
   }
   if (choice.text->finished() && choice.text->reason() == FinishReason::Error) {
     log_error("request " + head_.id + " failed: " + choice.text->error());
+    ++counts_->error;
+    --unfinished_;
     fail(500, choice.text->error());
     return;
   }
@@ -169,7 +172,7 @@ void Generation::on_event(size_t index, RequestEvent &&event) {
   else
     keep_piece(index, std::move(piece));
   if (choice.text->finished())
-    choice_finished();
+    choice_finished(choice.text->reason());
 }
 
 void Generation::stream_piece(size_t index, const Piece &piece) {
@@ -191,7 +194,27 @@ void Generation::keep_piece(size_t index, Piece &&piece) {
                     std::make_move_iterator(piece.logged.end()));
 }
 
-void Generation::choice_finished() {
+// What is unfinished ends here, with the answer or without one.
+void Generation::count_aborted() {
+  if (!answered_)
+    counts_->abort += unfinished_;
+}
+
+void Generation::choice_finished(FinishReason reason) {
+  switch (reason) {
+  case FinishReason::Stop:
+    ++counts_->stop;
+    break;
+  case FinishReason::Length:
+    ++counts_->length;
+    break;
+  case FinishReason::Cancelled:
+    ++counts_->abort;
+    break;
+  case FinishReason::Error:
+    ++counts_->error;
+    break;
+  }
   if (--unfinished_ == 0)
     complete();
 }
@@ -226,6 +249,7 @@ void Generation::complete() {
 
 // An error before the stream has begun is a status; later it is an event.
 void Generation::fail(int status, const std::string &message) {
+  count_aborted();
   if (std::exchange(answered_, true))
     return;
   cancel_engine();

@@ -24,11 +24,17 @@ private:
   bool open_ = true;
 };
 
+/// How choices ended, and how many generations there are. Every choice that the engine took is counted once.
+struct GenerationCounts {
+  std::atomic<int64_t> running{0}; ///< generations that have not been answered and released yet
+  std::atomic<uint64_t> stop{0}, length{0}, abort{0}, error{0};
+};
+
 class Generation : public std::enable_shared_from_this<Generation> {
 public:
   Generation(Engine &engine, std::shared_ptr<const Model> model, GenerationRequest request,
              std::shared_ptr<Exchange> exchange, std::shared_ptr<EventGate> gate,
-             std::shared_ptr<std::atomic<int64_t>> running);
+             std::shared_ptr<GenerationCounts> counts);
   ~Generation();
 
   /// Submits every choice. Throws ApiError if the engine refuses; then nothing is left running.
@@ -48,7 +54,8 @@ private:
   void on_event(size_t index, RequestEvent &&event);
   void stream_piece(size_t index, const Piece &piece);
   void keep_piece(size_t index, Piece &&piece);
-  void choice_finished();
+  void choice_finished(FinishReason reason);
+  void count_aborted();
   void complete();
   void fail(int status, const std::string &message);
   void cancel_engine();
@@ -59,7 +66,7 @@ private:
   const GenerationRequest request_;
   const std::shared_ptr<Exchange> exchange_;
   const std::shared_ptr<EventGate> gate_;
-  const std::shared_ptr<std::atomic<int64_t>> running_;
+  const std::shared_ptr<GenerationCounts> counts_;
   ReplyHead head_;
 
   // On the connection's sequence only:

@@ -36,7 +36,7 @@ struct Server::Impl {
   Impl(Engine &e, std::shared_ptr<const Model> model, ServerOptions o)
       : engine(e), options(std::move(o)), pool(options.pool_threads), acceptor(asio::make_strand(*io)),
         signals(acceptor.get_executor()), timer(acceptor.get_executor()),
-        api(engine, std::move(model), {options.api_key, options.version, options.stall_seconds},
+        api(engine, std::move(model), {options.api_key, options.version, options.metrics_prefix, options.stall_seconds},
             [this](std::function<void()> work) { asio::post(pool, std::move(work)); }) {}
 
   void listen();

@@ -1,6 +1,7 @@
 // `llmrt serve`: the OpenAI-compatible HTTP server over a plan.
 #include "runtime/sched/defaults.h"
 #include "runtime/serve/log.h"
+#include "runtime/serve/metrics.h"
 #include "runtime/serve/server.h"
 #include "runtime/support/error.h"
 #include "tools/llmrt/commands.h"
@@ -71,7 +72,7 @@ void serve_plan(ServeFlags flags) {
 void add_serve_command(CLI::App &app) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App *command = app.add_subcommand("serve", "Serve the OpenAI-compatible HTTP API");
-  command->footer("Endpoints: /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /detokenize, /health, /version.\n"
+  command->footer("Endpoints: /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /detokenize, /health, /metrics, /version.\n"
                   "SIGTERM or SIGINT ends it: running requests get some seconds, new ones are refused.\n"
                   "\n"
                   "Examples:\n"
@@ -93,6 +94,12 @@ void add_serve_command(CLI::App &app) {
   command->add_option("--max-body-bytes", server.max_body_bytes, "Largest body of a request")->capture_default_str();
   command->add_option("--drain-seconds", flags->drain_seconds, "What running requests get after SIGTERM")
       ->check(CLI::Range(0u, 3600u))
+      ->capture_default_str();
+  command->add_option("--metrics-prefix", server.metrics_prefix,
+                      "What the names in /metrics (Prometheus) begin with; 'vllm:' for dashboards made for vLLM")
+      ->check([](const std::string &prefix) {
+        return serve::is_metrics_prefix(prefix) ? std::string() : "must be letters, digits, _ and : and not begin with a digit";
+      })
       ->capture_default_str();
   command->callback([flags] { serve_plan(*flags); });
 }
