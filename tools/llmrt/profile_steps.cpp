@@ -87,7 +87,11 @@ void StepRunner::prepare(exec::Executor &executor) {
 StepTimes StepRunner::run(Recorder *recorder) {
   exec::StepBatch batch = step_;
   batch.observer = recorder;
-  return submit(std::move(batch));
+  const StepTimes times = submit(std::move(batch));
+  // Devices run ahead: the spans of two steps would mix on ranks that are behind.
+  if (recorder && !recorder->wait(++observed_))
+    throw Error("a rank did not end step " + std::to_string(times.id) + " within a minute of its result");
+  return times;
 }
 
 StepTimes StepRunner::submit(exec::StepBatch batch) {

@@ -36,7 +36,7 @@ public:
   exec::Executor::StepDone on_done();
   // Checks the pages that the executor has, and fills the caches up to the step's new tokens.
   void prepare(exec::Executor &executor);
-  // Runs the step once and waits for its results. Throws llmrt::Error when it fails.
+  // Runs the step once and waits for its results, and with a recorder (always the same one) for all ranks. Throws llmrt::Error when it fails.
   StepTimes run(Recorder *recorder);
   // The step that run() runs.
   const exec::StepBatch &step() const { return step_; }
@@ -52,7 +52,7 @@ private:
   exec::Executor *executor_ = nullptr;
   exec::StepBatch step_;
   std::mt19937 random_{1};
-  uint64_t last_id_ = 0;
+  uint64_t last_id_ = 0, observed_ = 0;
   sample::Scratch scratch_;
 
   std::mutex mutex_;
