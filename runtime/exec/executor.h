@@ -70,6 +70,7 @@ struct ExecutorOptions {
   std::string backend = "auto";   // cpu, cuda, or auto: cuda where plan, machine and build have it, cpu otherwise
   bool share_devices = false;     // CUDA: several ranks may run on one GPU
   bool eager = false;             // CUDA: no graphs
+  bool algorithm_cache = true;    // CUDA: keep the library's algorithms that were chosen by timing (algorithm_cache.h)
 };
 
 // Measured bytes of one rank, to set beside its ledger. Pages of the KV pool are committed as they are first used.

@@ -57,6 +57,7 @@ struct EngineOptions {
   std::string backend = "auto";         // cpu, cuda, or auto (see exec::ExecutorOptions)
   bool share_devices = false;           // CUDA: several ranks may run on one GPU
   bool eager = false;                   // CUDA: no graphs
+  bool algorithm_cache = true;          // CUDA: keep the algorithms chosen by timing
   bool run_ahead = true;                // schedule a step while the one before runs, where the executor can
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
 };

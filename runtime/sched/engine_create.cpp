@@ -32,6 +32,7 @@ std::unique_ptr<Engine> Engine::create(std::shared_ptr<const plan::LoadedPlan> p
   exec.backend = options.backend;
   exec.share_devices = options.share_devices;
   exec.eager = options.eager;
+  exec.algorithm_cache = options.algorithm_cache;
   if (options.on_load_progress)
     exec.on_progress = [&options](const exec::LoadProgress &p) {
       options.on_load_progress(p.bytes_done, p.bytes_total);

@@ -24,6 +24,8 @@ void StartFlags::add_to(CLI::App &command) {
   command.add_flag("--share-devices", share_devices, "CUDA: let several ranks run on one GPU where there are too few");
   command.add_flag("--eager", eager, "CUDA: run decode steps op by op, without graphs");
   command.add_flag("--no-run-ahead", no_run_ahead, "CUDA: compose a step only when the one before it has come back");
+  command.add_flag("--no-algorithm-cache", no_algorithm_cache,
+                   "CUDA: time algorithms of matrix products anew, and keep none in $XDG_CACHE_HOME/llmrt (~/.cache/llmrt)");
   command.add_option("--threads", threads, "CPU threads, all ranks together (default: every core)")
       ->check(CLI::Range(1u, 4096u));
   command.add_flag("--no-prefix-cache", no_prefix_cache,
@@ -140,6 +142,7 @@ StartedExecutor start_executor(const StartFlags &flags, std::shared_ptr<const pl
   options.backend = flags.backend;
   options.share_devices = flags.share_devices;
   options.eager = flags.eager;
+  options.algorithm_cache = !flags.no_algorithm_cache;
   options.on_progress = [&](const exec::LoadProgress &p) { bar.update(p.bytes_done, p.bytes_total); };
   s.executor = exec::Executor::create(s.plan, options, std::move(on_done));
   bar.clear();
@@ -158,6 +161,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.backend = flags.backend;
   options.share_devices = flags.share_devices;
   options.eager = flags.eager;
+  options.algorithm_cache = !flags.no_algorithm_cache;
   options.run_ahead = !flags.no_run_ahead;
   options.max_queued_requests = max_queued_requests;
   options.prefix_cache = !flags.no_prefix_cache;

@@ -21,6 +21,7 @@ struct StartFlags {
   std::string backend = "auto";
   bool share_devices = false;
   bool eager = false;
+  bool no_algorithm_cache = false;
   bool no_run_ahead = false;
 
   void add_to(CLI::App &command);

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 namespace llmrt::exec::cuda {
 
@@ -85,7 +86,7 @@ public:
       : plan_(std::move(plan)), devices_(place_ranks(*plan_, options.share_devices)) {
     const uint32_t count = plan_->num_ranks();
     for (uint32_t rank = 0; rank < count; ++rank)
-      ranks_.push_back(std::make_unique<Rank>(plan_, rank, devices_[rank]));
+      ranks_.push_back(std::make_unique<Rank>(plan_, rank, devices_[rank], cache_of(devices_[rank], options)));
     load(options);
 
     comm::HostWorldOptions world = exec::world_of(*plan_);
@@ -147,6 +148,19 @@ public:
   }
 
 private:
+  // Devices of one kind share the algorithms chosen for them. Null where none are to be kept, or there is no place to.
+  std::shared_ptr<AlgorithmCache> cache_of(int device, const ExecutorOptions &options) {
+    const std::filesystem::path folder = cache_folder();
+    if (!options.algorithm_cache || folder.empty())
+      return nullptr;
+    LLMRT_CHECK(cudaSetDevice(device));
+    const std::string context = algorithm_context();
+    std::shared_ptr<AlgorithmCache> &cache = caches_[context];
+    if (!cache)
+      cache = std::make_shared<AlgorithmCache>(folder, context);
+    return cache;
+  }
+
   void load(const ExecutorOptions &options) {
     std::vector<WeightPlaces> places;
     std::vector<StagingSink::Destination> destinations;
@@ -167,6 +181,7 @@ private:
 
   std::shared_ptr<const plan::LoadedPlan> plan_;
   std::vector<int> devices_; // of each rank
+  std::map<std::string, std::shared_ptr<AlgorithmCache>> caches_; // by context
   bool runs_ahead_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<comm::HostWorld> world_;

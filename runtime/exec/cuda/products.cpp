@@ -1,5 +1,6 @@
 #include "runtime/exec/cuda/products.h"
 
+#include <cstring>
 #include <vector>
 
 namespace llmrt::exec::cuda {
@@ -23,6 +24,7 @@ cudaDataType_t library_type(llmrt::cuda::DType t) {
 struct Products::Algorithm {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t weight = nullptr, input = nullptr, out = nullptr;
+  std::string name; // of the shape, in the cache
   cublasLtMatmulAlgo_t algo{};
   std::vector<cublasLtMatmulAlgo_t> candidates; // to be timed at the first product; empty: `algo` stands
 
@@ -35,13 +37,39 @@ struct Products::Algorithm {
   }
 };
 
-Products::Products(size_t workspace_bytes) : workspace_(workspace_bytes, "the workspace of matrix products") {
+std::string algorithm_context() {
+  int device = 0, driver = 0;
+  LLMRT_CHECK(cudaGetDevice(&device));
+  LLMRT_CHECK(cudaDriverGetVersion(&driver));
+  cudaDeviceProp prop;
+  LLMRT_CHECK(cudaGetDeviceProperties(&prop, device));
+  return std::string(prop.name) + ", " + std::to_string(prop.multiProcessorCount) + " SMs, driver " + std::to_string(driver) +
+         ", cublasLt " + std::to_string(cublasLtGetVersion());
+}
+
+Products::Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache)
+    : cache_(std::move(cache)), workspace_(workspace_bytes, "the workspace of matrix products") {
   LLMRT_CHECK(cublasLtCreate(&handle_));
 }
 
 Products::~Products() {
   algorithms_.clear();
   cublasLtDestroy(handle_);
+}
+
+// The algorithm that an earlier start has chosen, if the library still takes it for the shape.
+bool Products::recall(Algorithm &a) const {
+  const std::optional<AlgorithmBytes> bytes = cache_ ? cache_->find(a.name) : std::nullopt;
+  cublasLtMatmulAlgo_t algo;
+  if (!bytes || bytes->size() != sizeof(algo))
+    return false;
+  std::memcpy(&algo, bytes->data(), sizeof(algo));
+  cublasLtMatmulHeuristicResult_t result{};
+  if (cublasLtMatmulAlgoCheck(handle_, a.operation, a.weight, a.input, a.out, a.out, &algo, &result) != CUBLAS_STATUS_SUCCESS ||
+      result.workspaceSize > workspace_.size())
+    return false;
+  a.algo = algo;
+  return true;
 }
 
 Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
@@ -61,6 +89,11 @@ Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
   LLMRT_CHECK(cublasLtMatrixLayoutCreate(&a->weight, in, p.K, p.N, p.K));
   LLMRT_CHECK(cublasLtMatrixLayoutCreate(&a->input, in, p.K, p.M, p.ld_input));
   LLMRT_CHECK(cublasLtMatrixLayoutCreate(&a->out, out, p.N, p.M, p.ld_out));
+
+  for (const int64_t part : {p.M, p.N, p.K, p.ld_input, p.ld_out, int64_t(p.act), int64_t(p.out_type), int64_t(bias)})
+    a->name += (a->name.empty() ? "" : " ") + std::to_string(part);
+  if (worth_timing(p.M) && recall(*a))
+    return *(slot = std::move(a));
 
   cublasLtMatmulPreference_t preference = nullptr;
   LLMRT_CHECK(cublasLtMatmulPreferenceCreate(&preference));
@@ -113,6 +146,11 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   cudaEventDestroy(start);
   cudaEventDestroy(stop);
   a.candidates.clear();
+  if (cache_ && best < 1e30f) {
+    AlgorithmBytes bytes(sizeof(a.algo));
+    std::memcpy(bytes.data(), &a.algo, sizeof(a.algo));
+    cache_->put(a.name, std::move(bytes));
+  }
 }
 
 void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream) {

@@ -2,19 +2,25 @@
 #pragma once
 
 #include "kernels/cuda/kernels.h"
+#include "runtime/exec/algorithm_cache.h"
 #include "runtime/exec/cuda/handles.h"
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 
 namespace llmrt::exec::cuda {
 
+// What the current device's algorithms hold for: the device, the driver, the library.
+std::string algorithm_context();
+
 // Belongs to one rank: its handle, workspace and the algorithms it has chosen.
 class Products {
 public:
-  explicit Products(size_t workspace_bytes);
+  // `cache`: where algorithms come from that were chosen before, and go once chosen; may be null.
+  explicit Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache = nullptr);
   ~Products();
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
@@ -25,9 +31,11 @@ public:
 private:
   struct Algorithm;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
+  bool recall(Algorithm &a) const;
   Algorithm &find(const llmrt::cuda::Linear &p, bool bias);
   void choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run, cudaStream_t stream);
 
+  std::shared_ptr<AlgorithmCache> cache_;
   cublasLtHandle_t handle_ = nullptr;
   DeviceMemory workspace_;
   std::map<Key, std::unique_ptr<Algorithm>> algorithms_;

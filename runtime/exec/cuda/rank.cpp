@@ -34,7 +34,7 @@ int context_bucket(int context, int most) {
 
 } // namespace
 
-Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device)
+Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device, std::shared_ptr<AlgorithmCache> cache)
     : plan_(std::move(plan)), limits_(StepLimits::of(plan_->root())), rank_(rank), device_(device) {
   LLMRT_CHECK(cudaSetDevice(device_));
   const plan::Program &program = plan_->program(rank);
@@ -43,7 +43,7 @@ Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int devi
   kv_ = DeviceMemory(program.kv() ? program.kv()->bytes() : 0, purpose("the KV pages", rank));
   stream_ = std::make_unique<Stream>();
   inputs_ = std::make_unique<StepInputs>(limits_);
-  products_ = std::make_unique<Products>(kProductWorkspace);
+  products_ = std::make_unique<Products>(kProductWorkspace, std::move(cache));
   results_ = std::make_unique<Stream>();
   computed_ = std::make_unique<Event>();
   const size_t rows = limits_.max_logits_rows;

@@ -15,7 +15,8 @@ namespace llmrt::exec::cuda {
 class Rank {
 public:
   // Allocates the rank's memory on CUDA device `device`, which the calling thread must not have changed.
-  Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device);
+  // `cache`: see Products.
+  Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device, std::shared_ptr<AlgorithmCache> cache);
   ~Rank();
 
   std::byte *weights() const { return weights_.data(); } // on the device
