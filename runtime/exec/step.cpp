@@ -53,8 +53,13 @@ void check_sequence(const StepLimits &limits, const StepBatch &batch, size_t seq
   if (given < needed)
     refuse(batch, name + " has " + str(given) + " pages, but its context of " + str(context) + " tokens needs " +
                       str(needed) + " of " + str(page_size));
+  // All are looked at without a branch: the sign bit is set where one is negative or beyond the last page.
+  const uint32_t last_page = static_cast<uint32_t>(std::min<int64_t>(limits.num_pages, int64_t{1} << 31) - 1);
+  uint32_t wrong = 0;
   for (int64_t i = 0; i < given; ++i)
-    if (pages[i] < 0 || static_cast<uint32_t>(pages[i]) >= limits.num_pages)
+    wrong |= static_cast<uint32_t>(pages[i]) | (last_page - static_cast<uint32_t>(pages[i]));
+  for (int64_t i = 0; i < given && wrong >> 31; ++i)
+    if (static_cast<uint32_t>(pages[i]) >= limits.num_pages)
       refuse(batch, name + " names page " + str(pages[i]) + ", and there are " + std::to_string(limits.num_pages));
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = first + i, position = context - rows + i;

@@ -18,6 +18,12 @@ struct Scheduler::Room {
   bool preempted = false; // somebody gave way in this step: nobody is admitted
 };
 
+// Steady decoding finds everybody in order.
+template <typename Less> static void sort_unless_sorted(std::vector<RequestPtr> &requests, Less less) {
+  if (!std::is_sorted(requests.begin(), requests.end(), less))
+    std::sort(requests.begin(), requests.end(), less);
+}
+
 static size_t share(size_t n, unsigned parts) {
   return (n + parts - 1) / parts;
 }
@@ -69,7 +75,7 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
   for (const RequestPtr &r : running_)
     if (can_run(*r))
       ready_.push_back(r);
-  std::sort(ready_.begin(), ready_.end(), [](const RequestPtr &a, const RequestPtr &b) {
+  sort_unless_sorted(ready_, [](const RequestPtr &a, const RequestPtr &b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : a->admission < b->admission;
   });
   size_t seats = share(running_.size(), micro_batches_);
@@ -102,8 +108,7 @@ void Scheduler::serve_decodes(Room &room, size_t &seats) {
 }
 
 void Scheduler::serve_prefills(Room &room, size_t &seats) {
-  std::sort(ready_.begin(), ready_.end(),
-            [](const RequestPtr &a, const RequestPtr &b) { return a->admission < b->admission; });
+  sort_unless_sorted(ready_, [](const RequestPtr &a, const RequestPtr &b) { return a->admission < b->admission; });
   for (const RequestPtr &r : ready_) {
     if (seats == 0 || room.tokens == 0)
       return;

@@ -1,5 +1,6 @@
 // Host time of a step, in microseconds: composing it, the whole way through the engine with an executor that
 // does nothing, and sampling. Medians; goals are printed beside what they bound.
+#include "runtime/exec/step.h"
 #include "runtime/sample/sampler.h"
 #include "runtime/sched/engine_model.h"
 #include "runtime/sched/scheduler.h"
@@ -50,17 +51,24 @@ EngineRequest request_of(size_t prompt, uint32_t max_tokens, uint32_t seed) {
   return r;
 }
 
+struct Composed {
+  double compose = 0, validate = 0;
+};
+
 // compose() of a decode step with `seqs` sequences at a context of about 1000, and `waiting` more in the
-// queue.
-double compose_us(uint32_t seqs, uint32_t waiting) {
-  sched::Scheduler scheduler(model_of(seqs), true, 1);
+// queue; and the executor's checks of it.
+Composed compose_us(uint32_t seqs, uint32_t waiting) {
+  const EngineModel model = model_of(seqs);
+  sched::Scheduler scheduler(model, true, 1);
   exec::StepBatch batch;
   std::vector<sched::StepWork> work;
+  const exec::StepLimits limits{model.max_model_len, model.max_num_seqs, model.max_batched_tokens, model.max_logits_rows,
+                                model.page_size,     model.num_pages,    model.vocab};
   uint64_t id = 0;
   for (uint32_t i = 0; i < seqs + waiting; ++i)
     scheduler.enqueue(
         std::make_shared<sched::Request>(++id, request_of(1000, 3000, i), 1, std::vector<int32_t>{}));
-  std::vector<double> times;
+  std::vector<double> times, checks;
   for (int step = 0; step < 600; ++step) {
     ++batch.id;
     const auto start = Clock::now();
@@ -68,19 +76,24 @@ double compose_us(uint32_t seqs, uint32_t waiting) {
     for (auto &w : work)
       scheduler.returned(w);
     const double us = us_since(start);
-    if (work.size() == seqs && batch.ids.size() == seqs)
+    if (work.size() == seqs && batch.ids.size() == seqs) {
       times.push_back(us);
+      const auto begin = Clock::now();
+      exec::validate(limits, batch);
+      checks.push_back(us_since(begin));
+    }
     for (auto &w : work)
       if (w.samples)
         w.request->tokens.push_back(1);
   }
-  return times.empty() ? 0 : median(times);
+  return times.empty() ? Composed{} : Composed{median(times), median(checks)};
 }
 
-// Returns the same logits for every row at once.
+// Returns the same logits for every row at once, or the same token for each row that it is to draw.
 class NullExecutor final : public exec::Executor {
 public:
-  NullExecutor(const EngineModel &model, StepDone done) : done_(std::move(done)), vocab_(model.vocab) {
+  NullExecutor(const EngineModel &model, bool ahead, StepDone done)
+      : done_(std::move(done)), vocab_(model.vocab), ahead_(ahead), tokens_(model.max_logits_rows, 3) {
     logits_.resize(model.vocab * model.max_logits_rows);
     for (size_t i = 0; i < logits_.size(); ++i)
       logits_[i] = static_cast<float>(i % model.vocab);
@@ -99,8 +112,10 @@ public:
     queue_.push_back(std::move(batch));
     changed_.notify_all();
   }
-  unsigned max_in_flight() const override { return 1; }
-  std::string backend() const override { return "cpu"; }
+  unsigned max_in_flight() const override { return ahead_ ? 2 : 1; }
+  bool samples() const override { return ahead_; }
+  bool runs_ahead() const override { return ahead_; }
+  std::string backend() const override { return "null"; }
   uint32_t num_pages() const override { return UINT32_MAX; }
   std::vector<exec::RankMemory> memory() const override { return {}; }
 
@@ -116,11 +131,13 @@ private:
         batch = std::move(queue_.front());
         queue_.pop_front();
       }
-      done_(*batch, {logits_.data(), batch->logits_rows.size(), vocab_}, "");
+      done_(*batch, {logits_.data(), batch->logits_rows.size(), vocab_, tokens_.data()}, "");
     }
   }
   StepDone done_;
   size_t vocab_;
+  bool ahead_;
+  std::vector<int32_t> tokens_;
   std::vector<float> logits_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -129,11 +146,11 @@ private:
   std::thread thread_;
 };
 
-// A whole step through the engine: both thread hand-overs, composing, sampling over 8 tokens, events.
-double engine_us(uint32_t seqs, uint32_t tokens) {
+// A whole step through the engine: both thread hand-overs, composing, sampling over 8 tokens (or none, `ahead`), events.
+double engine_us(uint32_t seqs, uint32_t tokens, bool ahead) {
   const EngineModel model = model_of(seqs);
   auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
-    return std::make_unique<NullExecutor>(model, std::move(done));
+    return std::make_unique<NullExecutor>(model, ahead, std::move(done));
   });
   const auto start = Clock::now();
   for (uint32_t i = 0; i < seqs; ++i) {
@@ -170,13 +187,16 @@ double sample_us(size_t vocab, float scale, SamplingParams params, bool logprobs
 } // namespace
 
 int main() {
-  std::printf("compose a decode step, context 1000       us  (goal: <= 100 at 64 sequences)\n");
+  std::printf("a decode step, context 1000      compose  check  us  (goal with the engine: <= 50 at 256 sequences)\n");
   for (auto [seqs, waiting] :
-       std::vector<std::pair<uint32_t, uint32_t>>{{1, 0}, {64, 0}, {64, 600}, {256, 0}})
-    std::printf("  %3u sequences, %3u waiting          %7.1f\n", seqs, waiting, compose_us(seqs, waiting));
-  std::printf("a step through the engine, no model\n");
+       std::vector<std::pair<uint32_t, uint32_t>>{{1, 0}, {64, 0}, {64, 600}, {256, 0}}) {
+    const Composed us = compose_us(seqs, waiting);
+    std::printf("  %3u sequences, %3u waiting     %7.1f %7.1f\n", seqs, waiting, us.compose, us.validate);
+  }
+  std::printf("a step through the engine, no model      us  a step ahead\n");
   for (uint32_t seqs : {1u, 64u, 256u})
-    std::printf("  %3u sequences                       %7.1f\n", seqs, engine_us(seqs, 2000));
+    std::printf("  %3u sequences                     %7.1f %7.1f\n", seqs, engine_us(seqs, 2000, false),
+                engine_us(seqs, 2000, true));
   std::printf("sample one row                       49152  151936 logits, us\n");
   auto line = [](const char *name, float scale, SamplingParams p, bool logprobs = false) {
     std::printf("  %-33s %7.1f %7.1f\n", name, sample_us(49152, scale, p, logprobs),
