@@ -253,7 +253,7 @@ void FakeExecutor::run() {
       if (executed.empty())
         changed_.wait(lock, more);
       else if (options_.ahead)
-        changed_.wait_for(lock, std::chrono::microseconds(rng() % 2 ? 0 : 200), more);
+        changed_.wait_for(lock, std::chrono::microseconds(options_.patience_us ? options_.patience_us : rng() % 200), more);
       if (queue_.empty())
         return;
       if (queue_.size() > executed.size() && (executed.empty() || options_.ahead))

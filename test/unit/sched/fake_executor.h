@@ -25,6 +25,7 @@ struct FakeOptions {
   unsigned depth = 1;                // steps in flight
   bool samples = false;              // draws tokens itself, with the host's sampler
   bool ahead = false;                // and takes ids from the step before; the depth should be 2
+  unsigned patience_us = 0;          // ahead: a step is reported this long after it ended, or once the next one is there
   unsigned max_delay_us = 0;         // each step takes a random time up to this
   uint64_t fail_at_step = 0;         // this step and all later ones fail; 0: never
   uint64_t throw_at_step = 0;        // submit() throws; 0: never
