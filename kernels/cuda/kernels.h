@@ -170,6 +170,10 @@ struct KvAppend {
 };
 void kv_append(const KvAppend &p, cudaStream_t stream);
 
+// rope(), then kv_append() of the rotated keys, in one launch: `append` has the k, T and act of `rope`. It reads positions
+// and slot_mapping while the kernels launched before it still run: none of those may write them.
+void rope_append(const Rope &rope, const KvAppend &append, cudaStream_t stream);
+
 struct Attention {
   void *out;            // [T, q_heads, head_dim] act
   int64_t ld_out;

@@ -2,6 +2,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
 
+#include <type_traits>
 #include <utility>
 
 namespace llmrt::cuda {
@@ -59,6 +60,152 @@ __global__ void rope_kernel(T *q, int64_t ld_q, T *k, int64_t ld_k, const int32_
       row[i] = from_float<T>(x[i]);
 }
 
+// What rope_append() launches with.
+template <typename T, typename P> struct RopeAppendParams {
+  T *q, *k;
+  const T *v;
+  int64_t ld_q, ld_k, ld_v;
+  const int32_t *positions;
+  const float *inv_freq, *q_norm, *k_norm;
+  float attention_factor, eps;
+  int q_heads, kv_heads, head_dim, rotary_dim, heads; // heads: of a block
+  bool interleaved;
+  P *pool;
+  int64_t page_stride;
+  int page_size;
+  const int64_t *slots;
+};
+
+// The cosines and sines of a token's position, times the attention factor, into shared memory.
+__device__ __forceinline__ void rotations(float *cosines, float *sines, int half, int32_t position, const float *inv_freq,
+                                          float attention_factor) {
+  for (int i = threadIdx.x; i < half; i += blockDim.x) {
+    // The product is exact in double; reduced to one turn it keeps float's full precision at any position.
+    const double angle = static_cast<double>(position) * static_cast<double>(inv_freq[i]);
+    const float reduced = static_cast<float>(angle - rint(angle * 0.15915494309189535) * 6.283185307179586);
+    float s, c;
+    sincosf(reduced, &s, &c);
+    cosines[i] = c * attention_factor, sines[i] = s * attention_factor;
+  }
+}
+
+// rope_kernel and kv_append_kernel in one: query and key heads are rotated in place, key and value heads go to the pages. A
+// block takes some heads of one token, one a warp at a time, and shares the token's angles.
+template <typename T, typename P>
+__global__ void __launch_bounds__(kHeadThreads) rope_append_kernel(RopeAppendParams<T, P> p) {
+  extern __shared__ float shared[]; // cosines and sines, then [warps][head_dim]
+  let_next_start();
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, half = p.rotary_dim / 2;
+  float *cosines = shared, *sines = shared + half, *x = shared + p.rotary_dim + warp * p.head_dim;
+  const int64_t slot = p.slots[blockIdx.y];
+  rotations(cosines, sines, half, p.positions[blockIdx.y], p.inv_freq, p.attention_factor);
+  __syncthreads();
+  wait_for_previous();
+  const int64_t page = slot >= 0 ? slot / p.page_size : 0, at = slot >= 0 ? slot % p.page_size : 0;
+  P *keys = p.pool + page * p.page_stride, *values = keys + static_cast<int64_t>(p.kv_heads) * p.page_size * p.head_dim;
+
+  const int first = blockIdx.x * p.heads, last = min(first + p.heads, p.q_heads + 2 * p.kv_heads);
+  for (int head = first + warp; head < last; head += kHeadThreads / 32) {
+    const bool is_q = head < p.q_heads, is_k = !is_q && head < p.q_heads + p.kv_heads;
+    const int kv = head - p.q_heads - (is_k ? 0 : p.kv_heads);
+    const int64_t to = (static_cast<int64_t>(kv) * p.page_size + at) * p.head_dim;
+    if (!is_q && !is_k) {
+      const T *from = p.v + blockIdx.y * p.ld_v + static_cast<int64_t>(kv) * p.head_dim;
+      if (slot >= 0)
+        for (int i = lane; i < p.head_dim; i += 32)
+          values[to + i] = from_float<P>(to_float(from[i]));
+      continue;
+    }
+    T *row = is_q ? p.q + blockIdx.y * p.ld_q + static_cast<int64_t>(head) * p.head_dim
+                  : p.k + blockIdx.y * p.ld_k + static_cast<int64_t>(kv) * p.head_dim;
+    const float *norm = is_q ? p.q_norm : p.k_norm;
+    float square = 0;
+    for (int i = lane; i < p.head_dim; i += 32) {
+      x[i] = to_float(row[i]);
+      square += x[i] * x[i];
+    }
+    if (norm) {
+      const float scale = rsqrtf(warp_sum(square) / static_cast<float>(p.head_dim) + p.eps);
+      for (int i = lane; i < p.head_dim; i += 32)
+        x[i] *= scale * norm[i];
+    }
+    __syncwarp();
+    auto put = [&](int i, float value) {
+      row[i] = from_float<T>(value);
+      if (is_k && slot >= 0)
+        keys[to + i] = from_float<P>(to_float(row[i]));
+    };
+    for (int i = lane; i < half; i += 32) {
+      const int a = p.interleaved ? 2 * i : i, b = p.interleaved ? 2 * i + 1 : i + half;
+      put(a, x[a] * cosines[i] - x[b] * sines[i]);
+      put(b, x[b] * cosines[i] + x[a] * sines[i]);
+    }
+    for (int i = p.rotary_dim + lane; i < p.head_dim; i += 32)
+      put(i, x[i]);
+    __syncwarp();
+  }
+}
+
+// The same where whole heads are rotated in halves and all rows allow 16-byte accesses: a thread takes eight elements of
+// each half of a head, kLanes threads a head.
+template <typename T, int kLanes> __global__ void wide_rope_append_kernel(RopeAppendParams<T, T> p) {
+  constexpr int kHalf = kLanes * 8;
+  __shared__ __align__(16) float cosines[kHalf], sines[kHalf];
+  let_next_start();
+  const int token = blockIdx.y, i = threadIdx.x % kLanes * 8, slice = threadIdx.x / kLanes;
+  const int head = blockIdx.x * p.heads + slice, kv = head < p.q_heads + p.kv_heads ? head - p.q_heads : head - p.q_heads - p.kv_heads;
+  const bool is_q = head < p.q_heads, is_k = !is_q && head < p.q_heads + p.kv_heads;
+  const bool here = slice < p.heads && head < p.q_heads + 2 * p.kv_heads;
+  const float *norm = is_q ? p.q_norm : is_k ? p.k_norm : nullptr;
+  const int64_t slot = p.slots[token];
+  rotations(cosines, sines, kHalf, p.positions[token], p.inv_freq, p.attention_factor);
+  __syncthreads();
+  wait_for_previous();
+  T *row = is_q   ? p.q + token * p.ld_q + static_cast<int64_t>(head) * 2 * kHalf
+           : is_k ? p.k + token * p.ld_k + static_cast<int64_t>(kv) * 2 * kHalf
+                  : const_cast<T *>(p.v) + token * p.ld_v + static_cast<int64_t>(kv) * 2 * kHalf;
+  Eight<T> a = {}, b = {};
+  if (here) {
+    a.load(row + i);
+    b.load(row + kHalf + i);
+  }
+  if (p.q_norm || p.k_norm) {
+    float square = 0;
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      square += a.v[e] * a.v[e] + b.v[e] * b.v[e];
+#pragma unroll
+    for (int offset = kLanes / 2; offset; offset /= 2)
+      square += __shfl_xor_sync(0xffffffffu, square, offset);
+    if (norm && here) {
+      const float scale = rsqrtf(square / static_cast<float>(2 * kHalf) + p.eps);
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        a.v[e] *= scale * norm[i + e], b.v[e] *= scale * norm[kHalf + i + e];
+    }
+  }
+  if (!here)
+    return;
+  if (is_q || is_k) {
+    Eight<float> c, s;
+    c.load(cosines + i), s.load(sines + i);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float x = a.v[e], y = b.v[e];
+      a.v[e] = x * c.v[e] - y * s.v[e];
+      b.v[e] = y * c.v[e] + x * s.v[e];
+    }
+    a.store(row + i);
+    b.store(row + kHalf + i);
+  }
+  if (is_q || slot < 0)
+    return;
+  const int64_t page = slot / p.page_size, line = slot % p.page_size;
+  T *to = p.pool + page * p.page_stride + (static_cast<int64_t>(is_k ? kv : p.kv_heads + kv) * p.page_size + line) * 2 * kHalf;
+  a.store(to + i);
+  b.store(to + kHalf + i);
+}
+
 template <typename T, typename P>
 __global__ void kv_append_kernel(P *pool, int64_t page_stride, int kv_heads, int page_size, int head_dim, const T *k,
                                  int64_t ld_k, const T *v, int64_t ld_v, const int64_t *slots) {
@@ -91,6 +238,44 @@ void rope(const Rope &p, cudaStream_t stream) {
            dim3(kHeadThreads), static_cast<size_t>(warps * p.head_dim) * 4, stream, static_cast<E *>(p.q), p.ld_q,
            static_cast<E *>(p.k), p.ld_k, p.positions, p.inv_freq, p.q_norm, p.k_norm, p.attention_factor, p.eps,
            p.q_heads, p.kv_heads, p.head_dim, p.rotary_dim, p.interleaved);
+  });
+}
+
+void rope_append(const Rope &p, const KvAppend &append, cudaStream_t stream) {
+  if (p.T <= 0)
+    return;
+  with_type(p.act, [&](auto act) {
+    with_type(append.pool.type, [&](auto pool) {
+      using A = decltype(act);
+      using P = decltype(pool);
+      const int heads = p.q_heads + 2 * p.kv_heads;
+      RopeAppendParams<A, P> params = {
+          static_cast<A *>(p.q), static_cast<A *>(p.k), static_cast<const A *>(append.v), p.ld_q, p.ld_k, append.ld_v,
+          p.positions, p.inv_freq, p.q_norm, p.k_norm, p.attention_factor, p.eps, p.q_heads, p.kv_heads, p.head_dim,
+          p.rotary_dim, heads, p.interleaved, static_cast<P *>(append.pool.base),
+          append.pool.page_stride_bytes / static_cast<int64_t>(sizeof(P)), append.pool.page_size, append.slot_mapping};
+      if constexpr (std::is_same_v<A, P> && sizeof(A) == 2) {
+        const bool wide = !p.interleaved && p.rotary_dim == p.head_dim && aligned16<A>(p.q, p.ld_q) && aligned16<A>(p.k, p.ld_k) &&
+                          aligned16<A>(append.v, append.ld_v) && aligned16<char>(append.pool.base, append.pool.page_stride_bytes);
+        auto run = [&](auto kernel, int lanes) {
+          // Few tokens: more blocks. Many: all heads of a token share its angles.
+          const int at_once = (p.T <= 64 ? 128 : heads * lanes < 512 ? heads * lanes : 512) / lanes;
+          params.heads = at_once;
+          launch(kernel, dim3(static_cast<unsigned>(ceil_div(heads, at_once)), static_cast<unsigned>(p.T)),
+                 dim3(static_cast<unsigned>(ceil_div(at_once * lanes, 32) * 32)), 0, stream, params);
+        };
+        if (wide && p.head_dim == 128)
+          return run(wide_rope_append_kernel<A, 8>, 8);
+        if (wide && p.head_dim == 64)
+          return run(wide_rope_append_kernel<A, 4>, 4);
+        if (wide && p.head_dim == 256)
+          return run(wide_rope_append_kernel<A, 16>, 16);
+      }
+      const int warps = kHeadThreads / 32;
+      params.heads = p.T <= 128 ? warps : heads;
+      launch(rope_append_kernel<A, P>, dim3(static_cast<unsigned>(ceil_div(heads, params.heads)), static_cast<unsigned>(p.T)),
+             dim3(kHeadThreads), static_cast<size_t>(p.rotary_dim + warps * p.head_dim) * 4, stream, params);
+    });
   });
 }
 

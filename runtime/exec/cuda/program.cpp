@@ -160,6 +160,21 @@ void ProgramBuilder::addRope(const plan::Rope &o) {
   call.head_dim = static_cast<int>(o.head_dim()), call.rotary_dim = static_cast<int>(o.rotary_dim());
   call.interleaved = o.style() == plan::RopeStyle::Interleaved;
   call.act = q.type;
+  // Keys that go to the pages next are rotated on their way.
+  const plan::Op *next = index_ + 1 < plan::size_of(program_.ops()) ? program_.ops()->Get(index_ + 1) : nullptr;
+  const plan::KvAppend *append = next ? next->op_as_KvAppend() : nullptr;
+  if (append && append->k()->buffer() == o.k()->buffer() && append->k()->col() == o.k()->col() &&
+      append->k()->cols() == o.k()->cols() && append->kv_heads() == o.kv_heads() && append->head_dim() == o.head_dim()) {
+    push([call, to = appendCall(*append)](const OpContext &c) mutable {
+      call.positions = c.inputs.positions();
+      to.slot_mapping = c.inputs.slot_mapping();
+      call.T = to.T = c.shape.tokens;
+      k::rope_append(call, to, c.stream);
+    });
+    push([](const OpContext &) {}); // the append
+    ++index_;
+    return;
+  }
   push([call](const OpContext &c) mutable {
     call.positions = c.inputs.positions();
     call.T = c.shape.tokens;

@@ -142,5 +142,56 @@ TEST(Rope, BothStylesNormsAndFarPositions) {
         }
 }
 
+// One launch for both does what rope() and kv_append() do: heads of any size, and those of whole 16-byte lanes.
+TEST(Rope, AppendInOneLaunch) {
+  for (DType t : kTypes)
+    for (bool norms : {false, true})
+      for (int dim : {64, 96, 128, 256})
+        for (int64_t T : {3, 200}) {
+          const int q_heads = 5, kv_heads = 2, rotary = dim == 96 ? 64 : dim, page = 4;
+          const int64_t ld = (q_heads + 2 * kv_heads) * dim, size = int64_t(dtype_bytes(t)), pages = T / page + 3;
+          Tensor a(T * ld, t, 1), b(T * ld, t, 1), qn(dim, DType::f32, 2), kn(dim, DType::f32, 3);
+          std::vector<float> inv(rotary / 2);
+          for (int i = 0; i < rotary / 2; ++i)
+            inv[i] = float(std::pow(10000.0, -2.0 * i / rotary));
+          std::vector<int32_t> positions(T);
+          std::vector<int64_t> slots(T);
+          for (int64_t i = 0; i < T; ++i)
+            positions[i] = int32_t(i * 31), slots[i] = i == 1 ? -1 : (T - 1 - i) + page;
+          const int64_t page_bytes = 2 * kv_heads * page * dim * size;
+          DeviceBytes inv_device(inv.data(), inv.size() * 4), positions_device(positions.data(), T * 4),
+              slots_device(slots.data(), T * 8), pool_a(pages * page_bytes), pool_b(pages * page_bytes);
+          auto rope_of = [&](Tensor &x) {
+            char *base = x.device.as<char>();
+            return Rope{base, base + q_heads * dim * size, ld, ld, positions_device.as<int32_t>(), inv_device.as<float>(),
+                        norms ? qn.device.as<float>() : nullptr, norms ? kn.device.as<float>() : nullptr, 1.25f, 1e-6f, T,
+                        q_heads, kv_heads, dim, rotary, false, t};
+          };
+          auto append_of = [&](Tensor &x, DeviceBytes &pool) {
+            char *base = x.device.as<char>();
+            return KvAppend{{pool.get(), page_bytes, t, kv_heads, page, dim}, base + q_heads * dim * size,
+                            base + (q_heads + kv_heads) * dim * size, ld, ld, slots_device.as<int64_t>(), T, t};
+          };
+          rope(rope_of(a), nullptr);
+          kv_append(append_of(a, pool_a), nullptr);
+          rope_append(rope_of(b), append_of(b, pool_b), nullptr);
+          ASSERT_CUDA(cudaGetLastError());
+          const std::vector<float> qa = a.read(), qb = b.read();
+          EXPECT_LT(relative_error(qb, std::vector<double>(qa.begin(), qa.end())), tolerance(t)) << "dim " << dim;
+          // Both leave in the pages what is in the rows, and the rest of the pages as it was.
+          std::vector<unsigned char> pa = pool_a.read<unsigned char>(), pb = pool_b.read<unsigned char>();
+          const std::vector<unsigned char> rows_a = a.device.read<unsigned char>(), rows_b = b.device.read<unsigned char>();
+          for (int64_t i = 0; i < T; ++i)
+            for (int h = 0; h < 2 * kv_heads && slots[i] >= 0; ++h) {
+              const int64_t in_page = slots[i] / page * page_bytes + (h * page + slots[i] % page) * dim * size;
+              const int64_t in_row = (i * ld + (q_heads + h) * dim) * size;
+              ASSERT_EQ(0, std::memcmp(&pa[in_page], &rows_a[in_row], dim * size));
+              ASSERT_EQ(0, std::memcmp(&pb[in_page], &rows_b[in_row], dim * size));
+              std::memset(&pa[in_page], 0, dim * size), std::memset(&pb[in_page], 0, dim * size);
+            }
+          EXPECT_EQ(pa, pb);
+        }
+}
+
 } // namespace
 } // namespace llmrt::cuda::testing
