@@ -221,6 +221,7 @@ struct Sample {
   int64_t ld;
   const SampleRow *rows; // [R]
   int64_t R, V;
+  bool greedy;          // every row has temperature 0: known to the host, `rows` is not read unless logprobs are wanted
 };
 // Temperature, min-p, top-k, top-p (in this order), then one draw; greedy ties go to the lowest id. Tokens that tie with
 // the last one kept are kept too. A row without a best token (NaN) gives -1.

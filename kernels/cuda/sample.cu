@@ -333,6 +333,31 @@ __global__ void __launch_bounds__(kThreads, 2)
   team.sync(); // no block may end while another still writes to it
 }
 
+// All rows greedy: one pass that keeps nothing, so that many blocks fit and the reads run at memory speed.
+__global__ void __launch_bounds__(kThreads, 3)
+    greedy_kernel(int32_t *tokens, const float *all_logits, int64_t ld, int64_t V, int parts, bool wide) {
+  __shared__ Shared shared;
+  let_next_start();
+  wait_for_previous();
+  const int64_t r = blockIdx.x / parts;
+  Team team{shared, parts, static_cast<int>(blockIdx.x % parts)};
+  team.arrived();
+  const int64_t each = ((V + parts - 1) / parts + 3) / 4 * 4, begin = min(V, team.rank * each);
+  const Slice slice{all_logits + r * ld + begin, begin, static_cast<int>(min(each, V - begin))};
+  Best top = {-INFINITY, 0xffffffffu};
+  slice.each_four<4>(wide, [&](const float(&v)[4], int n, int i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      if (e < n)
+        top = better(top, {v[e], static_cast<uint32_t>(begin + i + e)});
+  });
+  team.all_arrived();
+  top = team.best(top);
+  if (threadIdx.x == 0 && team.rank == 0)
+    tokens[r] = top.token < V ? static_cast<int32_t>(top.token) : -1;
+  team.sync(); // no block may end while another still writes to it
+}
+
 } // namespace
 
 void sample(const Sample &p, cudaStream_t stream) {
@@ -340,12 +365,19 @@ void sample(const Sample &p, cudaStream_t stream) {
     return;
   // The split of a row depends on the device and V alone: sums come in the same order for any batch.
   const DeviceLimits &device = device_limits();
+  const bool wide = reinterpret_cast<uintptr_t>(p.logits) % 16 == 0 && p.ld % 4 == 0;
+  if (p.greedy && !p.logprobs) {
+    int parts = device.major >= 9 ? kMostParts : 1; // the largest token does not depend on them
+    while (parts > 1 && p.R * parts > 3 * device.sms)
+      parts /= 2;
+    return launch_cluster(greedy_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), 0,
+                          static_cast<unsigned>(parts), stream, p.tokens, p.logits, p.ld, p.V, parts, wide);
+  }
   const int parts = device.major >= 9 ? kMostParts : 1;
   const int64_t each = ceil_div(ceil_div(p.V, parts), 4) * 4;
   constexpr size_t kBinBytes = kBins * kThreads * sizeof(float);
   const bool staged = static_cast<size_t>(each) * 4 + kBinBytes <= device.shared_per_sm / 2 - 4096;
   const size_t bytes = kBinBytes + (staged ? static_cast<size_t>(each) * 4 : 0);
-  const bool wide = reinterpret_cast<uintptr_t>(p.logits) % 16 == 0 && p.ld % 4 == 0;
   allow_shared_memory<sample_kernel>();
   launch_cluster(sample_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), bytes,
                  static_cast<unsigned>(parts), stream, p.tokens, p.logprobs, p.logits, p.ld, p.rows, p.V, parts, staged,

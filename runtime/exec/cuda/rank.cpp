@@ -191,6 +191,8 @@ void Rank::collect(const Step &step, Turn &turn) {
     call.ld = call.V = static_cast<int64_t>(limits_.vocab);
     call.rows = inputs_->draws();
     call.R = static_cast<int64_t>(step.batch->sampling.size());
+    call.greedy = std::none_of(step.batch->sampling.begin(), step.batch->sampling.end(),
+                               [](const RowSampling &r) { return r.draw && r.temperature > 0; });
     llmrt::cuda::sample(call, *stream_);
   }
   if (turn.logits) {

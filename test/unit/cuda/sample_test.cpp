@@ -14,7 +14,7 @@ std::vector<int32_t> draw(const std::vector<float> &logits, int64_t V, std::vect
   DeviceBytes d_logits(logits.data(), logits.size() * 4), d_rows(rows.data(), rows.size() * sizeof(SampleRow)), tokens(R * 4),
       lp(R * 4);
   sample({tokens.as<int32_t>(), lp.as<float>(), d_logits.as<float>(), logits.size() == size_t(V) ? 0 : V,
-          d_rows.as<SampleRow>(), R, V},
+          d_rows.as<SampleRow>(), R, V, false},
          nullptr);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   if (logprobs)
@@ -31,6 +31,31 @@ TEST(Sample, GreedyTakesTheLowestOfTies) {
   for (float x : logits)
     mass += std::exp(double(x) - 20.0);
   EXPECT_NEAR(lp[0], -std::log(mass), 1e-4);
+}
+
+// Rows that the host knows to be greedy take a pass of their own, split by how many they are.
+TEST(Sample, AllGreedy) {
+  for (int64_t V : {1, 7, 1000, 20000, 151936})
+    for (int R : {1, 3, 64, 100, 300}) {
+      if (V * R > 16 << 20)
+        continue;
+      std::vector<float> logits = random_floats(size_t(V) * R, uint32_t(R), 4.0f);
+      std::vector<int32_t> want;
+      for (int r = 0; r < R; ++r) {
+        auto begin = logits.begin() + r * V;
+        if (r % 3 == 0 && V > 8)
+          begin[V - 1] = begin[V / 2] = 100.0f;
+        if (r == 2)
+          std::fill(begin, begin + V, NAN);
+        if (r == 1)
+          std::fill(begin, begin + V, -INFINITY);
+        want.push_back(r == 2 ? -1 : int32_t(std::max_element(begin, begin + V) - begin));
+      }
+      DeviceBytes d_logits(logits.data(), logits.size() * 4), tokens(R * 4);
+      sample({tokens.as<int32_t>(), nullptr, d_logits.as<float>(), V, nullptr, R, V, true}, nullptr);
+      ASSERT_CUDA(cudaDeviceSynchronize());
+      EXPECT_EQ(tokens.read<int32_t>(), want) << V << " " << R;
+    }
 }
 
 TEST(Sample, NanRowSaysSo) {
