@@ -300,7 +300,7 @@ template <typename T> void prefill(const Attention &a, const AttentionParams &p,
 template <typename T> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   if (static_cast<int64_t>(a.max_query) * a.max_group > kDecodeRows && !hopper_prefill<T>(a, p, stream))
     prefill<T>(a, p, stream);
-  if (a.S > 1 || a.max_query <= kDecodeRows) // a group has at least one head
+  if ((a.S > 1 || a.max_query <= kDecodeRows) && !balanced_decode<T>(a, p, stream)) // a group has at least one head
     decode_attention<T>(a, p, stream);
 }
 
@@ -318,7 +318,7 @@ void attention(const Attention &a, cudaStream_t stream) {
   p.seq_starts = a.seq_starts, p.context_lens = a.context_lens, p.page_table = a.page_table;
   p.page_table_stride = a.page_table_stride;
   p.scale = a.scale, p.softcap = a.softcap, p.window = a.window;
-  p.partial = static_cast<float *>(a.workspace);
+  p.partial = static_cast<float *>(a.workspace) + kAttentionCounters;
   p.page_shift = -1;
   for (int shift = 0; shift < 31; ++shift)
     if (p.page_size == 1 << shift)
@@ -339,7 +339,7 @@ void attention(const Attention &a, cudaStream_t stream) {
 
 size_t attention_workspace_bytes(int64_t, int max_seqs, int q_heads, int head_dim) {
   const int64_t parts = attention_parts(max_seqs);
-  return static_cast<size_t>(parts * q_heads * kDecodeRows * (head_dim + 2)) * sizeof(float);
+  return static_cast<size_t>(kAttentionCounters + parts * q_heads * kDecodeRows * (head_dim + 2)) * sizeof(float);
 }
 
 } // namespace llmrt::cuda

@@ -93,11 +93,16 @@ __device__ __forceinline__ void find_group(const AttentionParams &p, int kv_head
 }
 
 
+constexpr int kAttentionCounters = 512; // in front of the workspace, zero between calls; the parts follow
+
 // Parts that the workspace holds: two blocks a multiprocessor (160 are more than any device has) and two a sequence.
 inline int64_t attention_parts(int64_t seqs) { return 2 * 160 + 2 * seqs; }
 
 // Decode attention of the step's sequences with at most kDecodeRows rows (attention_decode.cu).
 template <typename T> void decode_attention(const Attention &a, AttentionParams p, cudaStream_t stream);
+
+// The same for even groups of query heads and usual shapes (attention_balanced.cu); false where it does not apply.
+template <typename T> bool balanced_decode(const Attention &a, const AttentionParams &p, cudaStream_t stream);
 
 // Prefill of the sequences with more rows, for Hopper (attention_hopper.cu); false where it does not apply.
 template <typename T> bool hopper_prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream);

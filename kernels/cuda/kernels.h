@@ -194,9 +194,11 @@ struct Attention {
   int window;           // 0: none; else a token sees the last `window` tokens, itself included
   float softcap;        // 0: none
   DType act;
-  void *workspace;      // attention_workspace_bytes() bytes
+  void *workspace;      // attention_workspace_bytes() bytes, zeroed once before the first call
 };
 // Causal attention of ragged batches over pages; online softmax in f32. Any head_dim that is a multiple of 4 up to 256.
+// It reads seq_starts, context_lens, page_table and the keys and values of tokens before this step's while the kernels
+// launched before it still run: none of those may write them, other than kv_append() at this step's tokens.
 void attention(const Attention &p, cudaStream_t stream);
 
 // Workspace for any step of at most max_tokens tokens and max_seqs sequences.

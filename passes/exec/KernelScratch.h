@@ -47,10 +47,10 @@ inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
 // kernels.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
 inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 
-// kernels.h: attention_workspace_bytes(). Partial results of sequences that are split over their keys.
+// kernels.h: attention_workspace_bytes(). Counters, and partial results of sequences that are split over their keys.
 inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t headDim) {
-  constexpr uint64_t multiprocessors = 160, decodeRows = 16;
-  return (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
+  constexpr uint64_t multiprocessors = 160, decodeRows = 16, counters = 512;
+  return counters * 4 + (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
 // inputs.cpp: the step's inputs, laid out in one block, and as the uploads of two steps.

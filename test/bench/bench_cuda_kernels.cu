@@ -110,11 +110,18 @@ static void sweep_linear(const Shape *shapes, int count, __nv_bfloat16 *data, si
   }
 }
 
-// The four products of a Qwen2.5-7B layer, and a whole layer as decode runs it, over distinct weights in one graph.
-static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
-  const int64_t H = 3584, F = 18944, Q = 4608, weights = Q * H + H * H + 2 * F * H + H * F;
-  const int layers = static_cast<int>(std::min<size_t>(12, pool / 2 / weights));
-  const int q_heads = 28, kv_heads = 4, page = 16, context = 256;
+struct Model {
+  const char *name;
+  int64_t H, F;
+  int q_heads, kv_heads, dim, layers;
+};
+
+// The four products of a layer, and a whole layer as decode runs it, over distinct weights in one graph.
+static void bench_layers(const Model &model, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
+  const int q_heads = model.q_heads, kv_heads = model.kv_heads, dim = model.dim, page = 16, context = 256;
+  const int64_t H = model.H, F = model.F, Q = (q_heads + 2 * kv_heads) * dim, A = q_heads * dim;
+  const int64_t weights = Q * H + H * A + 2 * F * H + H * F;
+  const int layers = static_cast<int>(std::min<size_t>(model.layers, pool / 2 / weights));
   for (int M : {1, 8, 16, 32}) {
     auto linear = [&](void *out, const void *in, const __nv_bfloat16 *w, int64_t N, int64_t K) {
       skinny_linear({out, N, in, K, w, nullptr, M, N, K, DType::bf16, DType::bf16, DType::bf16}, stream);
@@ -123,17 +130,17 @@ static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __n
     const double products = microseconds(layers, [&](int l) {
       const __nv_bfloat16 *w = data + l * weights;
       linear(a, x, w, Q, H);
-      linear(b, a, w + Q * H, H, H);
-      linear(c, b, w + Q * H + H * H, 2 * F, H);
-      linear(a, c, w + Q * H + H * H + 2 * F * H, H, F);
+      linear(b, a, w + Q * H, H, A);
+      linear(c, b, w + Q * H + H * A, 2 * F, H);
+      linear(a, c, w + Q * H + H * A + 2 * F * H, H, F);
     });
     const double floor = weights * 2 / bandwidth / 1e6;
-    std::printf("7B layer M=%-2d products alone %7.1f us = %.3f of read", M, products, floor / products);
+    std::printf("%s layer M=%-2d products alone %7.1f us = %.3f of read", model.name, M, products, floor / products);
 
     std::vector<int32_t> starts(M + 1), lens(M, context), table(M * context / page), positions(M, context - 1);
     std::vector<int64_t> slots(M);
     std::vector<uint16_t> map(q_heads);
-    std::vector<float> inv(64, 0.01f);
+    std::vector<float> inv(dim / 2, 0.01f);
     for (int i = 0; i <= M; ++i)
       starts[i] = i;
     for (size_t i = 0; i < table.size(); ++i)
@@ -141,7 +148,7 @@ static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __n
     for (int i = 0; i < M; ++i)
       slots[i] = (i + 1) * context - 1;
     for (int i = 0; i < q_heads; ++i)
-      map[i] = i / 7;
+      map[i] = static_cast<uint16_t>(i / (q_heads / kv_heads));
     auto upload = [&](const auto &v) {
       void *d;
       CHECK(cudaMalloc(&d, v.size() * sizeof(v[0])));
@@ -150,30 +157,32 @@ static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __n
     };
     void *buffers[] = {upload(starts), upload(lens), upload(table), upload(positions), upload(slots), upload(map), upload(inv)};
     void *workspace, *kv;
-    const int64_t kv_bytes = int64_t(M) * context * kv_heads * 128 * 4;
-    CHECK(cudaMalloc(&workspace, attention_workspace_bytes(M, M, q_heads, 128)));
+    const int64_t kv_bytes = int64_t(M) * context * kv_heads * dim * 4;
+    CHECK(cudaMalloc(&workspace, attention_workspace_bytes(M, M, q_heads, dim)));
+    CHECK(cudaMemset(workspace, 0, attention_workspace_bytes(M, M, q_heads, dim)));
     CHECK(cudaMalloc(&kv, kv_bytes * layers));
     CHECK(cudaMemset(kv, 1, kv_bytes * layers));
     const double whole = microseconds(layers, [&](int l) {
       const __nv_bfloat16 *w = data + l * weights;
-      const KvPool kv_pool = {static_cast<char *>(kv) + l * kv_bytes, 2 * kv_heads * page * 128 * 2, DType::bf16, kv_heads, page, 128};
+      const KvPool kv_pool = {static_cast<char *>(kv) + l * kv_bytes, 2 * kv_heads * page * dim * 2, DType::bf16, kv_heads, page, dim};
       add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
       linear(a, b, w, Q, H);
-      rope({a, a + 28 * 128, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f,
-            M, q_heads, kv_heads, 128, 128, false, DType::bf16}, stream);
-      kv_append({kv_pool, a + 28 * 128, a + 32 * 128, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16}, stream);
+      __nv_bfloat16 *key = a + A, *value = key + kv_heads * dim;
+      rope_append({a, key, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f, M,
+                   q_heads, kv_heads, dim, dim, false, DType::bf16},
+                  {kv_pool, key, value, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16}, stream);
       Attention t = {};
-      t.out = b, t.ld_out = H, t.q = a, t.ld_q = Q, t.pool = kv_pool;
+      t.out = b, t.ld_out = A, t.q = a, t.ld_q = Q, t.pool = kv_pool;
       t.kv_head_of_q = static_cast<uint16_t *>(buffers[5]), t.seq_starts = static_cast<int32_t *>(buffers[0]);
       t.context_lens = static_cast<int32_t *>(buffers[1]), t.page_table = static_cast<int32_t *>(buffers[2]);
-      t.page_table_stride = context / page, t.T = M, t.S = M, t.q_heads = q_heads, t.max_group = 7, t.max_query = 1;
+      t.page_table_stride = context / page, t.T = M, t.S = M, t.q_heads = q_heads, t.max_group = q_heads / kv_heads, t.max_query = 1;
       t.max_context = context, t.scale = 0.088f, t.act = DType::bf16, t.workspace = workspace;
       attention(t, stream);
-      linear(c, b, w + Q * H, H, H);
+      linear(c, b, w + Q * H, H, A);
       add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
-      linear(a, b, w + Q * H + H * H, 2 * F, H);
+      linear(a, b, w + Q * H + H * A, 2 * F, H);
       gated_act({b, F, a, a + F, 2 * F, 2 * F, M, F, Activation::silu, DType::bf16}, stream);
-      linear(c, b, w + Q * H + H * H + 2 * F * H, H, F);
+      linear(c, b, w + Q * H + H * A + 2 * F * H, H, F);
     });
     std::printf(", whole layer (context 256) %7.1f us = %.3f\n", whole, (floor + kv_bytes / bandwidth / 1e6) / whole);
     std::fflush(stdout);
@@ -183,8 +192,113 @@ static void bench_layers(__nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __n
   }
 }
 
+// Decode attention of Qwen2.5-7B: 28 query heads, 4 KV heads of 128, pages of 16 in disorder. Lengths of one kind, or between
+// half and one and a half of it; `bound` is what a captured graph knows of them.
+static void bench_decode_attention(int S, int context, bool ragged, int bound, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x,
+                                   __nv_bfloat16 *y) {
+  const int q_heads = 28, kv_heads = 4, page = 16, stride = (bound + page - 1) / page;
+  std::vector<int32_t> starts(S + 1), lens(S, context), table(S * stride);
+  std::vector<uint16_t> map(q_heads);
+  uint32_t state = 1;
+  int64_t tokens = 0, pages = 0;
+  for (int i = 0; i < S; ++i) {
+    state = state * 1664525u + 1013904223u;
+    if (ragged)
+      lens[i] = context / 2 + static_cast<int>((state >> 8) % static_cast<uint32_t>(context));
+    tokens += lens[i], pages += (lens[i] + page - 1) / page;
+    starts[i + 1] = i + 1;
+  }
+  int64_t next = 0;
+  for (int i = 0; i < S; ++i)
+    for (int j = 0; j * page < lens[i]; ++j)
+      table[i * stride + j] = static_cast<int>(next++ * 7919 % pages);
+  for (int i = 0; i < q_heads; ++i)
+    map[i] = i / 7;
+  const int64_t page_bytes = 2 * kv_heads * page * 128 * 2, kv_bytes = tokens * kv_heads * 128 * 2 * 2;
+  if (pages * page_bytes > int64_t(pool))
+    return;
+  int32_t *d_starts, *d_lens, *d_table;
+  uint16_t *d_map;
+  void *workspace;
+  CHECK(cudaMalloc(&d_starts, starts.size() * 4));
+  CHECK(cudaMalloc(&d_lens, lens.size() * 4));
+  CHECK(cudaMalloc(&d_table, table.size() * 4));
+  CHECK(cudaMalloc(&d_map, map.size() * 2));
+  CHECK(cudaMalloc(&workspace, attention_workspace_bytes(S, S, q_heads, 128)));
+  CHECK(cudaMemset(workspace, 0, attention_workspace_bytes(S, S, q_heads, 128)));
+  CHECK(cudaMemcpy(d_starts, starts.data(), starts.size() * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(d_lens, lens.data(), lens.size() * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(d_table, table.data(), table.size() * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(d_map, map.data(), map.size() * 2, cudaMemcpyHostToDevice));
+  Attention a = {};
+  a.out = y, a.ld_out = 3584, a.q = x, a.ld_q = 4608;
+  a.pool.page_stride_bytes = page_bytes, a.pool.type = DType::bf16, a.pool.kv_heads = kv_heads;
+  a.pool.page_size = page, a.pool.head_dim = 128;
+  a.kv_head_of_q = d_map, a.seq_starts = d_starts, a.context_lens = d_lens, a.page_table = d_table;
+  a.page_table_stride = stride, a.T = S, a.S = S, a.q_heads = q_heads, a.max_group = 7, a.max_query = 1;
+  a.max_context = bound, a.scale = 0.088f, a.act = DType::bf16, a.workspace = workspace;
+  const int copies = static_cast<int>(std::min<int64_t>(pool / (pages * page_bytes), 28));
+  const double us = microseconds(copies, [&](int i) {
+    a.pool.base = reinterpret_cast<char *>(data) + i * pages * page_bytes;
+    attention(a, stream);
+  });
+  std::printf("decode attention S=%-3d context=%-5d%s %8.1f us = %.2f of read\n", S, context, ragged ? " ragged" : "", us,
+              kv_bytes / us / 1e6 / bandwidth);
+  std::fflush(stdout);
+  cudaFree(d_starts), cudaFree(d_lens), cudaFree(d_table), cudaFree(d_map), cudaFree(workspace);
+}
+
+// What moves little: rope with the append of keys and values, norms, gated activation; over distinct rows in one graph.
+static void bench_rows(__nv_bfloat16 *data, __nv_bfloat16 *x, __nv_bfloat16 *y) {
+  for (int T : {1, 64, 256, 8192}) {
+    std::vector<int32_t> positions(T);
+    std::vector<int64_t> slots(T);
+    std::vector<float> inv(64);
+    for (int i = 0; i < T; ++i)
+      positions[i] = i * 3, slots[i] = int64_t(i) * 7919 % T * 16 + i % 16;
+    for (int i = 0; i < 64; ++i)
+      inv[i] = 1.0f / static_cast<float>(i + 1);
+    int32_t *d_positions;
+    int64_t *d_slots;
+    float *d_inv;
+    CHECK(cudaMalloc(&d_positions, T * 4));
+    CHECK(cudaMalloc(&d_slots, T * 8));
+    CHECK(cudaMalloc(&d_inv, 64 * 4));
+    CHECK(cudaMemcpy(d_positions, positions.data(), T * 4, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(d_slots, slots.data(), T * 8, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(d_inv, inv.data(), 64 * 4, cudaMemcpyHostToDevice));
+    const KvPool pool = {data, 2 * 4 * 16 * 128 * 2, DType::bf16, 4, 16, 128};
+    const int64_t ld = 4608, F = 18944;
+    const int copies = T > 1000 ? 3 : 28;
+    auto rope_of = [&](int i) {
+      __nv_bfloat16 *q = x + (T > 1000 ? 0 : i * T * ld);
+      return Rope{q, q + 28 * 128, ld, ld, d_positions, d_inv, nullptr, nullptr, 1, 1e-6f, T, 28, 4, 128, 128, false, DType::bf16};
+    };
+    auto append_of = [&](int i) {
+      __nv_bfloat16 *q = x + (T > 1000 ? 0 : i * T * ld);
+      return KvAppend{pool, q + 28 * 128, q + 32 * 128, ld, ld, d_slots, T, DType::bf16};
+    };
+    const double apart = microseconds(copies, [&](int i) { rope(rope_of(i), stream), kv_append(append_of(i), stream); });
+    const double joint = microseconds(copies, [&](int i) { rope_append(rope_of(i), append_of(i), stream); });
+    const double norm = microseconds(copies, [&](int) {
+      add_rms_norm({y, 3584, x, 3584, x + (64 << 20) / 2, 3584, data, T, 3584, 1e-6f, 0, DType::bf16}, stream);
+    });
+    const double gate = microseconds(copies, [&](int i) {
+      const __nv_bfloat16 *g = data + (T > 1000 ? 0 : i * T * 2 * F);
+      gated_act({y, F, g, g + F, 2 * F, 2 * F, T, F, Activation::silu, DType::bf16}, stream);
+    });
+    const double row = bandwidth * 1e6 / T;
+    std::printf("rows T=%-5d us (floor): rope, append %5.1f, rope_append %5.1f (%.1f), add_rms_norm %5.1f (%.1f), gated_act %5.1f (%.1f)\n",
+                T, apart, joint, (36 + 32 + 8) * 256 / row, norm, 4 * 7168 / row, gate, 3 * F * 2 / row);
+    std::fflush(stdout);
+    cudaFree(d_positions), cudaFree(d_slots), cudaFree(d_inv);
+  }
+}
+
 int main(int argc, char **argv) {
-  const bool sweep = argc > 1 && !std::strcmp(argv[1], "sweep");
+  // Arguments: the parts wanted (layers, linear, attention, prefill, sample, rows, or sweep); none: all but the sweep.
+  auto named = [&](const char *part) { return std::any_of(argv + 1, argv + argc, [&](char *a) { return !std::strcmp(a, part); }); };
+  auto wanted = [&](const char *part) { return argc == 1 || named(part); };
   CHECK(cudaStreamCreate(&stream));
   cudaDeviceProp prop;
   CHECK(cudaGetDeviceProperties(&prop, 0));
@@ -207,14 +321,22 @@ int main(int argc, char **argv) {
   const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
                       {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
                       {"down 135M", 576, 1536}};
-  if (sweep)
+  if (named("sweep"))
     sweep_linear(shapes, 5, data, pool, x, y);
-  bench_layers(data, pool, x, y);
-  std::printf("%-12s", "linear");
-  for (int M : {1, 2, 8, 16, 32})
-    std::printf("   M=%-2d us / of read", M);
-  std::printf("\n");
+  if (wanted("layers"))
+    for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"135M", 576, 1536, 9, 3, 64, 30}})
+      bench_layers(m, data, pool, x, y);
+  if (wanted("rows"))
+    bench_rows(data, x, y);
+  if (wanted("linear")) {
+    std::printf("%-12s", "linear");
+    for (int M : {1, 2, 8, 16, 32})
+      std::printf("   M=%-2d us / of read", M);
+    std::printf("\n");
+  }
   for (const Shape &s : shapes) {
+    if (!wanted("linear"))
+      break;
     std::printf("%-12s", s.name);
     const size_t bytes = s.N * s.K * 2;
     const int copies = static_cast<int>(std::min<size_t>(pool / bytes, 64));
@@ -228,52 +350,16 @@ int main(int argc, char **argv) {
     std::printf("\n");
   }
 
-  // Decode attention, Qwen2.5-7B: 28 query heads, 4 KV heads of 128, pages of 16.
-  for (int S : {1, 16, 64, 256})
-    for (int context : {256, 1024, 8192}) {
-      const int64_t kv_bytes = int64_t(S) * context * 4 * 128 * 2 * 2;
-      if (kv_bytes > int64_t(pool))
-        continue;
-      const int q_heads = 28, kv_heads = 4, page = 16, stride = context / page;
-      std::vector<int32_t> starts(S + 1), lens(S, context), table(S * stride);
-      std::vector<uint16_t> map(q_heads);
-      for (int i = 0; i <= S; ++i)
-        starts[i] = i;
-      for (int i = 0; i < S * stride; ++i)
-        table[i] = static_cast<int>((int64_t(i) * 7919) % (S * stride));
-      for (int i = 0; i < q_heads; ++i)
-        map[i] = i / 7;
-      int32_t *d_starts, *d_lens, *d_table;
-      uint16_t *d_map;
-      void *workspace;
-      CHECK(cudaMalloc(&d_starts, starts.size() * 4));
-      CHECK(cudaMalloc(&d_lens, lens.size() * 4));
-      CHECK(cudaMalloc(&d_table, table.size() * 4));
-      CHECK(cudaMalloc(&d_map, map.size() * 2));
-      CHECK(cudaMalloc(&workspace, attention_workspace_bytes(S, S, q_heads, 128)));
-      CHECK(cudaMemcpy(d_starts, starts.data(), starts.size() * 4, cudaMemcpyHostToDevice));
-      CHECK(cudaMemcpy(d_lens, lens.data(), lens.size() * 4, cudaMemcpyHostToDevice));
-      CHECK(cudaMemcpy(d_table, table.data(), table.size() * 4, cudaMemcpyHostToDevice));
-      CHECK(cudaMemcpy(d_map, map.data(), map.size() * 2, cudaMemcpyHostToDevice));
-      Attention a = {};
-      a.out = y, a.ld_out = 3584, a.q = x, a.ld_q = 3584;
-      a.pool.page_stride_bytes = 2 * 4 * page * 128 * 2, a.pool.type = DType::bf16, a.pool.kv_heads = kv_heads;
-      a.pool.page_size = page, a.pool.head_dim = 128;
-      a.kv_head_of_q = d_map, a.seq_starts = d_starts, a.context_lens = d_lens, a.page_table = d_table;
-      a.page_table_stride = stride, a.T = S, a.S = S, a.q_heads = q_heads, a.max_group = 7, a.max_query = 1;
-      a.max_context = context, a.scale = 0.088f, a.act = DType::bf16, a.workspace = workspace;
-      const int copies = static_cast<int>(std::min<int64_t>(pool / kv_bytes, 28));
-      const double us = microseconds(copies, [&](int i) {
-        a.pool.base = reinterpret_cast<char *>(data) + i * kv_bytes;
-        attention(a, stream);
-      });
-      std::printf("decode attention S=%-3d context=%-5d %8.1f us = %.2f of read\n", S, context, us,
-                  kv_bytes / us / 1e6 / bandwidth);
-      cudaFree(d_starts), cudaFree(d_lens), cudaFree(d_table), cudaFree(d_map), cudaFree(workspace);
-    }
+  if (wanted("attention"))
+    for (int S : {1, 16, 64, 256})
+      for (int context : {128, 300, 1024, 8192})
+        for (bool ragged : {false, true})
+          bench_decode_attention(S, context, ragged, context <= 341 ? 512 : context <= 1365 ? 2048 : 16384, data, pool, x, y);
 
   // Prefill attention of one sequence.
   for (int T : {2048, 8192}) {
+    if (!wanted("prefill"))
+      break;
     const int q_heads = 28, kv_heads = 4, page = 16, stride = T / page;
     std::vector<int32_t> table(stride);
     std::vector<uint16_t> map(q_heads);
@@ -289,6 +375,7 @@ int main(int argc, char **argv) {
     CHECK(cudaMalloc(&d_table, table.size() * 4));
     CHECK(cudaMalloc(&d_map, map.size() * 2));
     CHECK(cudaMalloc(&workspace, attention_workspace_bytes(T, 1, q_heads, 128)));
+    CHECK(cudaMemset(workspace, 0, attention_workspace_bytes(T, 1, q_heads, 128)));
     CHECK(cudaMemcpy(d_starts, starts, 8, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(d_table, table.data(), table.size() * 4, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(d_map, map.data(), map.size() * 2, cudaMemcpyHostToDevice));
@@ -302,12 +389,14 @@ int main(int argc, char **argv) {
     std::printf("prefill attention T=%-5d %8.1f us = %.0f TFLOP/s\n", T, us, 2.0 * T * T * 128 * q_heads / us / 1e6);
   }
 
-  // Sampling and norms.
+  // Sampling.
   float *logits;
   SampleRow *rows;
   CHECK(cudaMalloc(&logits, 256ull * 152064 * 4));
   CHECK(cudaMalloc(&rows, 256 * sizeof(SampleRow)));
   for (bool constant : {false, true}) {
+    if (!wanted("sample"))
+      break;
     // Logits between -16 and 16, or all alike.
     std::vector<float> host_logits(256ull * 152064);
     uint32_t state = 1;
@@ -319,17 +408,12 @@ int main(int argc, char **argv) {
         std::vector<SampleRow> host(R, SampleRow{mode ? 1.0f : 0.0f, mode >= 2 ? 0.9f : 1.0f, 0, mode == 2 ? 50 : 0, 1, 1});
         CHECK(cudaMemcpy(rows, host.data(), R * sizeof(SampleRow), cudaMemcpyHostToDevice));
         const double us = microseconds(8, [&](int) {
-          sample({reinterpret_cast<int32_t *>(y), nullptr, logits, 152064, rows, R, 152064}, stream);
+          sample({reinterpret_cast<int32_t *>(y), nullptr, logits, 152064, rows, R, 152064, mode == 0}, stream);
         });
         const char *names[] = {"greedy", "temperature", "top-k+top-p", "top-p"};
-        std::printf("sample %-12s %-8s R=%-3d %8.1f us\n", names[mode], constant ? "constant" : "random", R, us);
+        std::printf("sample %-12s %-8s R=%-3d %8.1f us (floor %.1f)\n", names[mode],
+                    constant ? "constant" : "random", R, us, R * 152064 * 4 / bandwidth / 1e6);
       }
-  }
-  for (int T : {1, 64, 8192}) {
-    const double us = microseconds(32, [&](int) {
-      add_rms_norm({y, 3584, x, 3584, x + (64 << 20) / 2, 3584, data, T, 3584, 1e-6f, 0, DType::bf16}, stream);
-    });
-    std::printf("add_rms_norm T=%-5d %8.1f us\n", T, us);
   }
   CHECK(cudaDeviceSynchronize());
 }

@@ -109,6 +109,7 @@ private:
                                                              static_cast<int>(plan_.root().limits()->max_num_seqs()),
                                                              static_cast<int>(a->q_heads()), static_cast<int>(a->head_dim())));
     DeviceMemory memory(bytes, "the workspace of attention");
+    LLMRT_CHECK(cudaMemset(memory.data(), 0, bytes));
     attention_workspace_ = memory.data();
     out_.owned_.push_back(std::move(memory));
   }

@@ -62,6 +62,7 @@ void check(const Case &c) {
   DeviceBytes out(T * ld * dtype_bytes(c.type));
   DeviceBytes d_starts(starts.data(), starts.size() * 4), d_contexts(c.contexts.data(), S * 4), d_table(table.data(), table.size() * 4),
       d_map(c.kv_head_of_q.data(), q_heads * 2), workspace(attention_workspace_bytes(T, S, q_heads, int(D)));
+  ASSERT_CUDA(cudaMemset(workspace.get(), 0, attention_workspace_bytes(T, S, q_heads, int(D))));
   Attention a = {};
   a.out = out.get(), a.ld_out = ld, a.q = q.device.get(), a.ld_q = ld;
   a.pool = {pool.get(), page_bytes, c.type, kv_heads, c.page_size, int(D)};
@@ -77,10 +78,14 @@ void check(const Case &c) {
   ASSERT_CUDA(cudaDeviceSynchronize());
   ASSERT_CUDA(cudaGetLastError());
 
-  std::vector<float> raw = decode(out.read<unsigned char>(), c.type), got;
+  // The workspace is as it was, and the same call gives the same bits.
+  const std::vector<unsigned char> once = out.read<unsigned char>();
+  attention(a, nullptr);
+  EXPECT_EQ(out.read<unsigned char>(), once);
+  std::vector<float> raw = decode(once, c.type), got;
   std::vector<double> want;
   for (int s = 0; s < S; ++s)
-    for (int i = 0; i < c.queries[s]; ++i) {
+    for (int i = 0; i < c.queries[s] && c.contexts[s] > 0; ++i) { // padded sequences have no result
       const int64_t t = starts[s] + i;
       const int position = c.contexts[s] - c.queries[s] + i;
       for (int h = 0; h < q_heads; ++h) {
@@ -147,6 +152,42 @@ TEST(Attention, DecodeSplits) {
   for (int i = 0; i < 150; ++i)
     contexts.push_back(1 + i * 37 % 300);
   check({DType::bf16, 128, even(14, 2), ones, contexts});
+}
+
+// Batches large enough that their keys are dealt out evenly: sequences that one warp, one block or many blocks work on, padded
+// ones in between, groups of one tile and of two, windows that begin inside a step, prompts that other kernels take.
+TEST(Attention, DecodeOfRaggedBatches) {
+  std::mt19937 engine(3);
+  auto lengths = [&](int n, int most) {
+    std::vector<int> v(n);
+    for (int &x : v)
+      x = int(engine() % uint32_t(most + 1));
+    return v;
+  };
+  auto repeat = [](int n, const std::vector<int> &of) {
+    std::vector<int> v;
+    for (int i = 0; i < n; ++i)
+      v.insert(v.end(), of.begin(), of.end());
+    return v;
+  };
+  auto ones = [](int n) { return std::vector<int>(n, 1); };
+  check({DType::bf16, 128, even(28, 4), ones(64), lengths(64, 400)});
+  check({DType::bf16, 128, even(7, 1), ones(300), lengths(300, 100)});
+  check({DType::f16, 128, even(8, 8), ones(40), lengths(40, 300)});
+  check({DType::bf16, 64, even(9, 3), ones(90), lengths(90, 200)});
+  check({DType::bf16, 128, even(16, 1), ones(150), lengths(150, 200)});
+  check({DType::bf16, 128, even(16, 4), repeat(6, {1, 2, 3, 1, 4, 1, 2}), repeat(6, {100, 2, 333, 17, 64, 1, 400})});
+  check({DType::bf16, 128, even(28, 4), ones(43), lengths(43, 500), 129, 20.0f});
+  check({DType::f16, 64, even(8, 2), ones(77), lengths(77, 400), 40, 0, 32});
+  check({DType::bf16, 128, even(14, 2), repeat(10, {40, 1, 1, 2, 60, 1, 1}), repeat(10, {40, 200, 0, 133, 90, 1, 77})});
+  check({DType::bf16, 128, even(4, 1), ones(200), repeat(200, {0})});
+  std::vector<int> one_long(40, 3);
+  one_long[7] = 20000;
+  check({DType::bf16, 128, even(28, 4), ones(40), one_long});
+  std::vector<int> many = lengths(1024, 30);
+  check({DType::bf16, 64, even(3, 1), ones(1024), many});
+  many.push_back(5); // more than are dealt out
+  check({DType::bf16, 64, even(3, 1), ones(1025), many});
 }
 
 TEST(Attention, PrefillChunksAndWindows) {
