@@ -59,7 +59,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return 0;
   auto io = std::make_shared<boost::asio::io_context>(1);
-  serve::Api api(engine, model, {"", "0", 300}, [&](std::function<void()> work) { boost::asio::post(*io, std::move(work)); });
+  serve::ApiOptions api_options;
+  api_options.version = "0";
+  serve::Api api(engine, model, api_options, [&](std::function<void()> work) { boost::asio::post(*io, std::move(work)); });
   serve::Connection::Socket socket(boost::asio::make_strand(*io));
   socket.assign(boost::asio::ip::tcp::v4(), pair[0]);
   auto connection = std::make_shared<serve::Connection>(
