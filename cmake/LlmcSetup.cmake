@@ -39,6 +39,8 @@ if(LLMC_WERROR)
 endif()
 if(LLMC_SANITIZE)
   add_compile_options(-fsanitize=${LLMC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # What AddressSanitizer cannot see: an index past a vector's size but inside its capacity, an empty optional read.
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${LLMC_SANITIZE})
 endif()
 if(LLMC_BUILD_FUZZERS)

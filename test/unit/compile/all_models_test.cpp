@@ -61,11 +61,18 @@ CompileOptions optionsFor(const std::string &model, int devices, int64_t tp, int
   return options;
 }
 
+// Under AddressSanitizer all 64 pairs of 13 models take a quarter of an hour: there tp and pp go 1, 4, 7.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int64_t kStride = 3;
+#else
+constexpr int64_t kStride = 1;
+#endif
+
 class AllModels : public testing::TestWithParam<Shape> {};
 
 TEST_P(AllModels, EveryPairCompilesAndHoldsTheModel) {
-  for (int64_t tp = 1; tp <= 8; ++tp)
-    for (int64_t pp = 1; pp <= 8; ++pp) {
+  for (int64_t tp = 1; tp <= 8; tp += kStride)
+    for (int64_t pp = 1; pp <= 8; pp += kStride) {
       SCOPED_TRACE("tp " + std::to_string(tp) + " pp " + std::to_string(pp));
       CompileResult result = compileModel(optionsFor(GetParam().name, 64, tp, pp));
       auto plan = fb::LoadedPlan::from_bytes(result.plan);
