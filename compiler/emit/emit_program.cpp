@@ -373,6 +373,7 @@ void ProgramEmitter::fill(exec::AllReduceOp op, fb::OpKindUnion &out) {
   fb::AllReduceT t;
   t.data = view(op.getData());
   setCollective(t, op);
+  t.one_shot_bytes = static_cast<uint64_t>(op.getOneShotBytes());
   out.Set(std::move(t));
 }
 

@@ -287,8 +287,11 @@ def Exec_AllReduceOp : Exec_Executed<"all_reduce"> {
     ```mlir
     exec.all_reduce %x {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 32, f32>
     ```
+    Sums of at most `one_shot_bytes` of a member's rows go in one shot, by kernels that write to all members at once; set by
+    exec-select-kernels from the links between the members.
   }];
-  let arguments = !con((ins Exec_BufferType:$data), Exec_Collective, Exec_Common);
+  let arguments = !con((ins Exec_BufferType:$data), Exec_Collective,
+                       (ins DefaultValuedAttr<I64Attr, "0">:$one_shot_bytes), Exec_Common);
   let assemblyFormat = "$data attr-dict `:` type($data)";
 }
 

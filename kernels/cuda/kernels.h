@@ -245,6 +245,49 @@ struct PeerSum {
 // data = sum of parts in order, in f32: the same bits on every rank. `data` must be none of the parts.
 void peer_sum(const PeerSum &p, cudaStream_t stream);
 
+// Where messages lie in a rank's inbox: two turns of `turn_bytes`; in each, `source_bytes` from every member of the group.
+// A source has the pairs of short messages, the rows of long ones (at data_offset) and their flags (at flags_offset).
+struct InboxShape {
+  int64_t data_offset = 0, flags_offset = 0, source_bytes = 0, turn_bytes = 0;
+  int64_t bytes() const { return 2 * turn_bytes; }
+};
+inline constexpr int64_t kPairsBytes = 512 << 10; // messages of up to so much to all others carry their signal with them
+
+// An inbox for messages of up to `most_bytes` and `most_rows` from each of `count` members.
+InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_rows);
+
+// Whether rows of H elements, ld apart, are of a form that one_shot_all_reduce() carries.
+bool one_shot_takes(int64_t H, int64_t ld, DType act);
+
+// In place sum over a group whose members can write each other's memory: the same bits on every rank. With norm.out:
+// residual += sum, out = RMSNorm(residual) · (weight + offset), and data is left as it was. Every member must make the same
+// calls in the same order, each with inboxes of the same shape; inboxes and state begin as zeros. The kernels of the
+// members wait for each other: each must be able to start whatever the others do, so every member needs its own device.
+struct OneShot {
+  void *data; // [T, H] act, rows ld apart, 16-byte aligned
+  int64_t ld, T, H;
+  DType act;
+  int rank, count;        // position in the group, members
+  void *inbox[kMaxPeers]; // of each member, written by all
+  InboxShape box;
+  uint32_t *state;        // two words of device memory of this rank and group
+  uint32_t number;        // told to the host while the sum is under way
+  struct {
+    void *out, *residual;
+    const float *weight;
+    int64_t ld_out, ld_residual;
+    float eps, weight_offset;
+  } norm;
+  struct { // pinned host memory
+    uint32_t *at;                      // `number` of the last sum begun
+    const volatile uint32_t *given_up; // not 0: stop waiting for the others; the sum is then worthless
+  } host;
+};
+void one_shot_all_reduce(const OneShot &p, cudaStream_t stream);
+
+// *word = value, in pinned host memory, once the stream has come here.
+void tell_host(uint32_t *word, uint32_t value, cudaStream_t stream);
+
 // Copies rows of [rows, bytes] between pitched buffers.
 void copy_rows(void *to, int64_t to_stride_bytes, const void *from, int64_t from_stride_bytes, int64_t rows, int64_t bytes,
                cudaStream_t stream);

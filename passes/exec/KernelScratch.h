@@ -53,6 +53,14 @@ inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t
   return counters * 4 + (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
+// kernels.h: what one_shot_all_reduce() takes, one_shot_inbox(), and the two words of its state.
+inline constexpr uint64_t kCudaOneShotRanks = 8;
+inline constexpr int64_t kCudaOneShotRow = 64 << 10;
+inline uint64_t cudaOneShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t mostRows) {
+  const uint64_t pairs = (512 << 10) / (ranks - 1);
+  return 2 * ranks * (roundUp(2 * std::min(mostBytes, pairs), 256) + roundUp(mostBytes, 256) + roundUp(mostRows * 4, 256)) + 8;
+}
+
 // inputs.cpp: the step's inputs, laid out in one block, and as the uploads of two steps.
 inline uint64_t cudaStepInputs(uint64_t maxTokens, uint64_t maxSeqs, uint64_t maxLogitsRows, uint64_t maxModelLen,
                                uint64_t pageSize) {

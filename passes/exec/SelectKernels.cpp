@@ -1,9 +1,12 @@
 // exec-select-kernels: which kernel runs an op depends on its shapes and on the device alone, both known here; the
 // runtime only looks the name up.
+#include "passes/exec/KernelScratch.h"
 #include "passes/exec/Passes.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
 
 namespace llmc::exec {
 #define GEN_PASS_DEF_EXECSELECTKERNELS
@@ -42,6 +45,7 @@ private:
   void chooseLayout(WeightOp weight);
   void chooseKernel(Operation *op);
   void chooseCommunicator(Operation *op);
+  int64_t oneShotBytes(AllReduceOp op);
 };
 } // namespace
 
@@ -103,6 +107,32 @@ void Selector::chooseCommunicator(Operation *op) {
   op->setAttr("comm", CommAttr::get(op->getContext(), host ? Comm::Host : Comm::Nccl));
   if (op->hasAttr("group"))
     op->setAttr("algorithm", AlgorithmAttr::get(op->getContext(), host ? Algorithm::Ordered : Algorithm::Ring));
+  if (auto reduce = dyn_cast<AllReduceOp>(op); reduce && !host)
+    reduce.setOneShotBytes(oneShotBytes(reduce));
+}
+
+// Up to which size every member's push to all others beats a ring. A push sends (n - 1) messages over a link that a ring
+// would use for 2 (n - 1) / n of one, and saves the ring's rounds.
+int64_t Selector::oneShotBytes(AllReduceOp op) {
+  constexpr double kRounds = 6e-6;        // seconds that one shot saves, norm included (docs/performance.md)
+  constexpr int64_t kMost = 4 << 20, kChunk = 16;
+  ArrayRef<int64_t> ranks = op.getGroup();
+  BufferType type = op.getData().getType();
+  int64_t row = type.getCols() * (type.getElement().getIntOrFloatBitWidth() / 8);
+  if (row % kChunk != 0 || row > kCudaOneShotRow || ranks.size() > kCudaOneShotRanks)
+    return 0;
+  double slowest = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < ranks.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      int64_t a = mesh.getDevices()[ranks[i]], b = mesh.getDevices()[ranks[j]];
+      dist::LinkAttr link = topology.findLink(a, b);
+      if (a == b || !link || !link.getP2p() || topology.getDevices()[a].getHost() != topology.getDevices()[b].getHost())
+        return 0;
+      slowest = std::min(slowest, link.getBandwidth().getValueAsDouble());
+    }
+  double n = static_cast<double>(ranks.size()), extra = (n - 1) - 2 * (n - 1) / n; // messages sent beyond a ring's
+  int64_t most = extra <= 0 ? kMost : static_cast<int64_t>(std::min<double>(kMost, kRounds * slowest / extra));
+  return most / row * row;
 }
 
 namespace {

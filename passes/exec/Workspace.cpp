@@ -110,7 +110,7 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
     uint64_t sends = 0, largest = 0;
   };
   llvm::DenseMap<int64_t, Channel> channels; // by peer
-  uint64_t scratch = 0;
+  uint64_t scratch = 0, oneShotRanks = 0, oneShotBytes = 0, oneShotRows = 0;
   for (Operation &op : program.getBody().front()) {
     if (auto send = dyn_cast<SendOp>(op)) {
       Channel &channel = channels[send.getPeer()];
@@ -119,7 +119,7 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
     }
     if (kind == "cpu")
       continue; // collectives read the other ranks' memory where it lies
-    // On GPUs what is gathered arrives one part behind the other first, and sums over P2P stand beside their operands.
+    // On GPUs what is gathered arrives one part behind the other first, and sums in one shot have inboxes.
     BufferType gathered;
     if (auto gather = dyn_cast<GatherOp>(op); gather && gather.getOut())
       gathered = cast<BufferType>(gather.getOut().getType());
@@ -128,10 +128,15 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
     if (gathered)
       scratch = std::max(scratch, bufferBytes(gathered, limits) / maxRows(gathered.getRows(), limits) *
                                       std::max(maxRows(gathered.getRows(), limits), limits.getMaxLogitsRows()));
-    else if (auto reduce = dyn_cast<AllReduceOp>(op); reduce && reduce.getComm() == Comm::Peer)
-      scratch = std::max(scratch, bufferBytes(reduce.getData().getType(), limits));
+    else if (auto reduce = dyn_cast<AllReduceOp>(op); reduce && reduce.getOneShotBytes() > 0) {
+      uint64_t whole = bufferBytes(reduce.getData().getType(), limits);
+      uint64_t most = std::min<uint64_t>(reduce.getOneShotBytes(), whole);
+      oneShotRanks = reduce.getGroup().size();
+      oneShotBytes = std::max(oneShotBytes, most);
+      oneShotRows = std::max(oneShotRows, most / (whole / maxRows(reduce.getData().getType().getRows(), limits)));
+    }
   }
-  uint64_t bytes = scratch;
+  uint64_t bytes = scratch + (oneShotRanks ? cudaOneShotInbox(oneShotRanks, oneShotBytes, oneShotRows) : 0);
   for (auto &[peer, channel] : channels)
     bytes += (kind == "cpu" ? channel.sends : 1) * slots * channel.largest;
   return bytes;

@@ -61,6 +61,9 @@ struct LoadProgress {
   uint64_t bytes_done = 0, bytes_total = 0;
 };
 
+// How the ranks of GPUs talk: see runtime/exec/cuda/world.h. Auto takes the best that the machine allows.
+enum class Collectives { Auto, Nccl, Peer, Host };
+
 struct ExecutorOptions {
   std::string plan_folder;   // relative file paths of the plan start here
   unsigned threads = 0;      // CPU threads shared by all ranks; 0: every core of this process's affinity mask
@@ -69,6 +72,7 @@ struct ExecutorOptions {
   bool trace_collectives = false; // check sequence numbers at run time
   std::string backend = "auto";   // cpu, cuda, or auto: cuda where plan, machine and build have it, cpu otherwise
   bool share_devices = false;     // CUDA: several ranks may run on one GPU
+  Collectives collectives = Collectives::Auto; // CUDA
   bool eager = false;             // CUDA: no graphs
   bool algorithm_cache = true;    // CUDA: keep the library's algorithms that were chosen by timing (algorithm_cache.h)
 };

@@ -238,6 +238,8 @@ void TextDump::attributes(const Op &op) {
     if (op.op_type() == OpKind::Gather)
       put(" root=", comm.root);
     put(" group=", comm.group, " algorithm=", name_of(comm.algorithm));
+    if (comm.one_shot_bytes)
+      put(" one_shot_bytes=", comm.one_shot_bytes);
   }
   put(" seq=", comm.seq, " comm=", name_of(comm.comm));
 }

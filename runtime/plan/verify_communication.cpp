@@ -118,6 +118,8 @@ void Communication::compare(uint32_t group, uint32_t first_rank, const Step &fir
     return differs("communicator", name_of(step.comm.comm), name_of(first.comm.comm));
   if (step.comm.algorithm != first.comm.algorithm)
     return differs("algorithm", name_of(step.comm.algorithm), name_of(first.comm.algorithm));
+  if (step.comm.one_shot_bytes != first.comm.one_shot_bytes)
+    return differs("one_shot_bytes", step.comm.one_shot_bytes, first.comm.one_shot_bytes);
   if (step.comm.root != first.comm.root)
     return differs("root", step.comm.root, first.comm.root);
   const Buffer &here = buffer(rank, *step.comm.payload), &there = buffer(first_rank, *first.comm.payload);

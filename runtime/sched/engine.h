@@ -57,6 +57,9 @@ struct EngineOptions {
   std::string backend = "auto";         // cpu, cuda, or auto (see exec::ExecutorOptions)
   bool share_devices = false;           // CUDA: several ranks may run on one GPU
   bool eager = false;                   // CUDA: no graphs
+  exec::Collectives collectives = exec::Collectives::Auto; // CUDA
+  bool check_collectives = false;       // compare sequence numbers at run time
+  double collective_timeout_s = 60;     // of waiting for another rank
   bool algorithm_cache = true;          // CUDA: keep the algorithms chosen by timing
   bool run_ahead = true;                // schedule a step while the one before runs, where the executor can
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;

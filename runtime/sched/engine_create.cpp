@@ -32,6 +32,9 @@ std::unique_ptr<Engine> Engine::create(std::shared_ptr<const plan::LoadedPlan> p
   exec.backend = options.backend;
   exec.share_devices = options.share_devices;
   exec.eager = options.eager;
+  exec.collectives = options.collectives;
+  exec.trace_collectives = options.check_collectives;
+  exec.collective_timeout_s = options.collective_timeout_s;
   exec.algorithm_cache = options.algorithm_cache;
   if (options.on_load_progress)
     exec.on_progress = [&options](const exec::LoadProgress &p) {

@@ -2,8 +2,11 @@
 """On a GPU machine: every carried golden checkpoint and layout through `llmrt run --backend cuda`, ids exactly and logits
 within the tolerance against transformers in float32. Ranks share the GPUs that are there.
 
-    test/gpu/check_goldens.py FOLDER       FOLDER as test/gpu/prepare.py made it
+    test/gpu/check_goldens.py FOLDER [--collectives WAY] [WORD …]
+
+FOLDER as test/gpu/prepare.py made it; words choose among the models, WAY is llmrt's (auto, nccl, peer, host).
 """
+import argparse
 import concurrent.futures
 import os
 import sys
@@ -11,7 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
-folder = Path(sys.argv[1]).resolve()
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("folder", type=lambda f: Path(f).resolve())
+parser.add_argument("words", nargs="*")
+parser.add_argument("--collectives", default="auto")
+args = parser.parse_intermixed_args()
+folder = args.folder
 os.environ["LLMC_BUILD_DIR"] = str(folder)
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 import harness  # noqa: E402
@@ -22,7 +30,7 @@ def check(plan, meta, cases, mode):
     with tempfile.TemporaryDirectory() as scratch:
         try:
             answers = harness.run_batch(plan, [c.prompt for c in cases], meta["steps"], Path(scratch), "--backend", "cuda",
-                                        "--share-devices", *mode)
+                                        "--share-devices", "--collectives", args.collectives, *mode)
             for i, (case, (ids, logits)) in enumerate(zip(cases, answers)):
                 harness.check_logits(logits, case, f"prompt {i}")
                 assert ids == case.tokens, f"prompt {i}: ids differ"
@@ -31,9 +39,9 @@ def check(plan, meta, cases, mode):
 
 
 def main():
-    only, work, start = sys.argv[2:], [], time.time()
+    work, start = [], time.time()
     for model in sorted((folder / "models").iterdir()):
-        if only and not any(word in model.name for word in only):
+        if args.words and not any(word in model.name for word in args.words):
             continue
         meta, cases = harness.goldens(harness.GOLDEN / f"goldens/{model.name}.npz")
         for plan in sorted(model.glob("float32-*.fb")):
@@ -46,7 +54,7 @@ def main():
             if why:
                 failed += 1
                 print(f"FAILED {what}: {why}", flush=True)
-    print(f"goldens on the GPU: {len(work) - failed} passed, {failed} failed, {time.time() - start:.0f} s")
+    print(f"goldens on the GPU, collectives {args.collectives}: {len(work) - failed} passed, {failed} failed, {time.time() - start:.0f} s")
     sys.exit(1 if failed else 0)
 
 

@@ -45,7 +45,7 @@ def copy_binaries(out):
     (out / "lib").mkdir(exist_ok=True)
     shutil.copy2(BUILD / "bin/llmrt", out / "bin")
     shutil.copy2(BUILD / "lib/libllmrt_cuda.so", out / "lib")
-    for test in ("cuda_kernels_test", "bench_cuda_kernels"):
+    for test in ("cuda_kernels_test", "bench_cuda_kernels", "bench_collectives"):
         shutil.copy2(BUILD / "test/bin" / test, out / "bin")
     for binary in (out / "bin/llmrt", out / "lib/libllmrt_cuda.so"):
         subprocess.run(["strip", "--strip-debug", binary], check=True)

@@ -23,6 +23,20 @@ void StartFlags::add_to(CLI::App &command) {
       ->capture_default_str();
   command.add_flag("--share-devices", share_devices, "CUDA: let several ranks run on one GPU where there are too few");
   command.add_flag("--eager", eager, "CUDA: run decode steps op by op, without graphs");
+  static const std::map<std::string, exec::Collectives> ways = {{"auto", exec::Collectives::Auto},
+                                                                {"nccl", exec::Collectives::Nccl},
+                                                                {"peer", exec::Collectives::Peer},
+                                                                {"host", exec::Collectives::Host}};
+  command.add_option("--collectives", collectives,
+                     "CUDA: how ranks talk: nccl, peer (our kernels over P2P or within a GPU), host (through host memory, for "
+                     "GPUs without working P2P), or auto (peer for small sums, nccl for the rest, where the machine allows)")
+      ->transform(CLI::CheckedTransformer(ways, CLI::ignore_case))
+      ->default_str("auto");
+  command.add_flag("--check-collectives", check_collectives,
+                   "Compare the sequence numbers of all ranks at every collective, and name the last ones on failure (slow)");
+  command.add_option("--collective-timeout", collective_timeout_s, "Seconds that a rank waits for another before all end")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   command.add_flag("--no-run-ahead", no_run_ahead, "CUDA: compose a step only when the one before it has come back");
   command.add_flag("--no-algorithm-cache", no_algorithm_cache,
                    "CUDA: time algorithms of matrix products anew, and keep none in $XDG_CACHE_HOME/llmrt (~/.cache/llmrt)");
@@ -161,6 +175,9 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.backend = flags.backend;
   options.share_devices = flags.share_devices;
   options.eager = flags.eager;
+  options.collectives = flags.collectives;
+  options.check_collectives = flags.check_collectives;
+  options.collective_timeout_s = flags.collective_timeout_s;
   options.algorithm_cache = !flags.no_algorithm_cache;
   options.run_ahead = !flags.no_run_ahead;
   options.max_queued_requests = max_queued_requests;

@@ -20,6 +20,9 @@ struct StartFlags {
   bool no_prefix_cache = false;
   std::string backend = "auto";
   bool share_devices = false;
+  exec::Collectives collectives = exec::Collectives::Auto;
+  bool check_collectives = false;
+  double collective_timeout_s = 60;
   bool eager = false;
   bool no_algorithm_cache = false;
   bool no_run_ahead = false;

@@ -105,9 +105,8 @@ public:
     loop.in_flight = runs_ahead_ ? 2 : std::max(1u, plan_->root().pp());
     loop.output_rank = plan_->root().output_rank();
     loop.idle_spin = world.cores_to_spare ? 50us : 1us;
-    loop.on_thread_start = [this, deadline, eager = options.eager, in_flight = loop.in_flight](uint32_t rank) {
-      ranks_[rank]->join(devices_, world_->rank(rank), in_flight, deadline, eager);
-    };
+    const RankLinkOptions link = {devices_, loop.in_flight, deadline, options.collectives, options.trace_collectives};
+    loop.on_thread_start = [this, link, eager = options.eager](uint32_t rank) { ranks_[rank]->join(link, *world_, eager); };
     loop.page_tables = false;
     if (runs_ahead_) {
       loop.launch_step = [this](uint32_t rank, const Step &step) { ranks_[rank]->launch(step); };

@@ -139,6 +139,9 @@ private:
   void addRope(const plan::Rope &o);
   void addAttention(const plan::Attention &o);
   void addComm(const plan::Op &op);
+  void addSum(const plan::AllReduce &o);
+  const plan::AddRmsNorm *normOfSum(const plan::AllReduce &o) const;
+  k::AddRmsNorm normCall(const plan::AddRmsNorm &o);
 
   const plan::LoadedPlan &plan_;
   const plan::Program &program_;
@@ -211,6 +214,64 @@ void ProgramBuilder::addAttention(const plan::Attention &o) {
   });
 }
 
+// A sum, with the norm that follows it and is its only reader: small ones carry the norm along.
+void ProgramBuilder::addSum(const plan::AllReduce &o) {
+  out_.has_collectives_ = true;
+  const Operand data = operand(o.data());
+  const auto part = [data](const StepShape &shape) {
+    return DevicePart{data.data, data.ld, data.count(shape), data.cols, data.type};
+  };
+  SumNorm norm;
+  k::AddRmsNorm after{};
+  if (const plan::AddRmsNorm *next = normOfSum(o)) {
+    after = normCall(*next);
+    norm = {after.out, after.residual, static_cast<const float *>(after.weight), after.ld_out, after.ld_residual, after.eps,
+            after.weight_offset};
+  }
+  push([part, group = o.group(), seq = o.seq(), most = o.one_shot_bytes(), norm, after](const OpContext &c) mutable {
+    const DevicePart rows = part(c.shape);
+    if (rows.rows != 0 && c.link->in_one_shot(rows, most))
+      return c.link->all_reduce_one_shot(seq, rows, norm, c.stream);
+    c.link->all_reduce(group, seq, rows, c.stream);
+    if (after.out) {
+      after.T = rows.rows;
+      k::add_rms_norm(after, c.stream);
+    }
+  });
+  if (after.out) {
+    ++index_;
+    push([](const OpContext &) {}); // the norm's place
+  }
+}
+
+// The op after the sum, where it is a norm that adds the sum to a residual and nobody else reads the sum.
+const plan::AddRmsNorm *ProgramBuilder::normOfSum(const plan::AllReduce &o) const {
+  if (o.one_shot_bytes() == 0 || index_ + 1 >= plan::size_of(program_.ops()))
+    return nullptr;
+  const plan::AddRmsNorm *next = program_.ops()->Get(index_ + 1)->op_as_AddRmsNorm();
+  const plan::View &sum = *o.data();
+  if (!next || next->input()->buffer() != sum.buffer() || next->input()->col() != sum.col() ||
+      next->input()->cols() != sum.cols() || next->residual()->buffer() == sum.buffer() || next->out()->buffer() == sum.buffer())
+    return nullptr;
+  for (uint32_t i = index_ + 2; i < plan::size_of(program_.ops()); ++i)
+    for (const plan::ViewOperand &use : plan::operands_of(*program_.ops()->Get(i))) {
+      if (!use.view || use.view->buffer() != sum.buffer())
+        continue;
+      // Written whole before anything reads it: from here on it is another value.
+      if (use.access == plan::Access::Write && use.view->col() <= sum.col() &&
+          use.view->col() + use.view->cols() >= sum.col() + sum.cols())
+        return next;
+      return nullptr;
+    }
+  return next;
+}
+
+k::AddRmsNorm ProgramBuilder::normCall(const plan::AddRmsNorm &o) {
+  const Operand out = operand(o.out()), residual = operand(o.residual()), in = operand(o.input());
+  return {out.data, out.ld, residual.data, residual.ld, in.data, in.ld, vectorF32(o.weight()), 0, out.cols,
+          o.eps(), o.weight_offset(), out.type};
+}
+
 void ProgramBuilder::addComm(const plan::Op &op) {
   const bool transfer = op.op_type() == plan::OpKind::Send || op.op_type() == plan::OpKind::Recv;
   (transfer ? out_.has_transfers_ : out_.has_collectives_) = true;
@@ -218,13 +279,8 @@ void ProgramBuilder::addComm(const plan::Op &op) {
     return DevicePart{o.data, o.ld, o.count(shape), o.cols, o.type};
   };
   switch (op.op_type()) {
-  case plan::OpKind::AllReduce: {
-    const plan::AllReduce &o = *op.op_as_AllReduce();
-    push([data = operand(o.data()), group = o.group(), seq = o.seq(), part](const OpContext &c) {
-      c.link->all_reduce(group, seq, part(data, c.shape), c.stream);
-    });
-    return;
-  }
+  case plan::OpKind::AllReduce:
+    return addSum(*op.op_as_AllReduce());
   case plan::OpKind::AllGather: {
     const plan::AllGather &o = *op.op_as_AllGather();
     push([out = operand(o.out()), in = operand(o.input()), group = o.group(), seq = o.seq(), part](const OpContext &c) {
@@ -283,10 +339,7 @@ void ProgramBuilder::add(const plan::Op &op) {
   }
   case plan::OpKind::AddRmsNorm: {
     const plan::AddRmsNorm &o = *op.op_as_AddRmsNorm();
-    const Operand out = operand(o.out()), residual = operand(o.residual()), in = operand(o.input());
-    k::AddRmsNorm call{out.data, out.ld, residual.data, residual.ld, in.data, in.ld, vectorF32(o.weight()), 0, out.cols,
-                       o.eps(), o.weight_offset(), out.type};
-    push([call, in](const OpContext &c) mutable {
+    push([call = normCall(o), in = operand(o.input())](const OpContext &c) mutable {
       call.T = in.count(c.shape);
       k::add_rms_norm(call, c.stream);
     });

@@ -59,8 +59,17 @@ Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int devi
 
 Rank::~Rank() {
   cudaSetDevice(device_);
+  end_communication(); // the stream may wait for a rank that is lost
   cudaStreamSynchronize(*stream_);
   cudaStreamSynchronize(*results_);
+}
+
+// NCCL waits for the graphs that hold its operations, so they go first.
+void Rank::end_communication() {
+  if (!link_)
+    return;
+  graph_by_bucket_.clear();
+  link_->give_up();
 }
 
 void Rank::ready() {
@@ -68,11 +77,11 @@ void Rank::ready() {
   program_ = std::make_unique<Program>(*plan_, rank_, DeviceBases{weights_.data(), arena_.data(), kv_.data()});
 }
 
-void Rank::join(const std::vector<int> &devices, comm::Communicator &host, unsigned in_flight, double deadline_s, bool eager) {
+void Rank::join(const RankLinkOptions &options, comm::HostWorld &world, bool eager) {
   LLMRT_CHECK(cudaSetDevice(device_));
-  deadline_s_ = deadline_s;
+  deadline_s_ = options.deadline_s;
   if (plan_->num_ranks() > 1)
-    link_ = std::make_unique<RankLink>(*plan_, rank_, devices, host, in_flight);
+    link_ = std::make_unique<RankLink>(*plan_, rank_, options, world);
   // What meets on the host cannot be captured; NCCL, which stays in the stream, can.
   graphs_ = !eager && !program_->has_transfers() && (!program_->has_collectives() || link_->stays_in_stream());
 }
@@ -217,10 +226,7 @@ bool Rank::poll(const Step &step, LogitsView &view) {
   Turn &turn = turns_[collected_ % 2];
   const cudaError_t status = cudaEventQuery(*turn.finished);
   if (status == cudaErrorNotReady) {
-    if (std::chrono::duration<double>(Clock::now() - waiting_since_).count() > deadline_s_)
-      throw Error("rank " + std::to_string(rank_) + " did not finish step " + std::to_string(step.batch->id) +
-                  " on CUDA device " + std::to_string(device_) + " within " + std::to_string(deadline_s_) +
-                  " s: the device hangs, or a rank that it communicates with is lost");
+    check_deadline(step);
     return false;
   }
   if (status != cudaSuccess)
@@ -235,6 +241,22 @@ bool Rank::poll(const Step &step, LogitsView &view) {
   view.data = reinterpret_cast<const float *>(turn.logits);
   view.tokens = turn.drawn ? reinterpret_cast<const int32_t *>(turn.host_tokens.data()) : nullptr;
   return true;
+}
+
+// What the device waits for is over when the world has ended, or has taken too long.
+void Rank::check_deadline(const Step &step) {
+  const double waited = std::chrono::duration<double>(Clock::now() - waiting_since_).count();
+  const bool ended = waited > 0.05 && link_ && link_->world_ended();
+  if (!ended && waited <= deadline_s_)
+    return;
+  const std::string where = link_ ? link_->where() : std::string();
+  end_communication();
+  if (ended)
+    throw comm::Aborted(link_->why_ended());
+  throw Error("rank " + std::to_string(rank_) + " did not finish step " + std::to_string(step.batch->id) + " on CUDA device " +
+              std::to_string(device_) + " within " + std::to_string(deadline_s_) + " s" +
+              (where.empty() ? std::string() : ": it is " + where) +
+              "; the device hangs, or a rank that it communicates with is lost");
 }
 
 LogitsView Rank::run(const Step &step) {

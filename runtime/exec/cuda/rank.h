@@ -23,7 +23,7 @@ public:
   // Once the weights are loaded: prepares the program.
   void ready();
   // On the rank's own thread: makes its device current and joins the other ranks.
-  void join(const std::vector<int> &devices, comm::Communicator &host, unsigned in_flight, double deadline_s, bool eager);
+  void join(const RankLinkOptions &options, comm::HostWorld &world, bool eager);
 
   // Queues all ops of a step; two steps at most may be under way.
   void launch(const Step &step);
@@ -48,6 +48,8 @@ private:
     std::unique_ptr<Event> finished;
   };
   StepShape shape_of(const Step &step) const;
+  void check_deadline(const Step &step);
+  void end_communication();
   const int32_t *tokens_before(const Step &step);
   void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
   bool replay(const Step &step, StepShape &shape, const int32_t *before, bool draws);

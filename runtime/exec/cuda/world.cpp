@@ -4,7 +4,6 @@
 #include "runtime/plan/access.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace llmrt::exec::cuda {
 
@@ -15,104 +14,124 @@ struct RankLink::Offer {
   std::byte *data = nullptr;
   int64_t ld = 0, rows = 0, cols = 0;
   cudaEvent_t event = nullptr;
+  uint32_t seq = 0;
   ncclUniqueId id{};
 };
 
 namespace {
 
-// Lets kernels of the current device read the memory of another.
+constexpr size_t kEvents = 64; // rotated; a step uses each long after its last use has completed
+
+bool can_access(int from, int to) {
+  int can = from == to;
+  if (from != to)
+    LLMRT_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
+  return can != 0;
+}
+
+// Lets kernels of the current device reach the memory of another that it can access.
 void enable_access(int to) {
   int from = 0;
   LLMRT_CHECK(cudaGetDevice(&from));
   if (from == to)
     return;
-  int can = 0;
-  LLMRT_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
-  if (!can)
-    throw Error("CUDA device " + std::to_string(from) + " cannot read the memory of device " + std::to_string(to) +
-                " (no P2P): ranks of one stage on these devices need NCCL, and stages cannot be joined over them");
   if (const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0); status == cudaErrorPeerAccessAlreadyEnabled)
     cudaGetLastError();
   else
     LLMRT_CHECK(status);
 }
 
-ncclDataType_t library_type(k::DType t) {
-  return t == k::DType::f32 ? ncclFloat32 : t == k::DType::f16 ? ncclFloat16 : ncclBfloat16;
-}
-
-// The first group with all ranks; the number of groups if there is none.
-uint32_t group_of_all(const plan::LoadedPlan &plan) {
-  uint32_t index = 0;
-  for (const plan::Group *group : plan::each(plan.root().groups())) {
-    std::vector<uint32_t> ranks(plan::each(group->ranks()).begin(), plan::each(group->ranks()).end());
-    std::sort(ranks.begin(), ranks.end());
-    if (std::unique(ranks.begin(), ranks.end()) == ranks.end() && ranks.size() == plan.num_ranks())
-      break;
-    ++index;
-  }
-  return index;
-}
-
 // Exchanges number the two meetings of a collective from its place in the plan; this one and the next are no collective's.
 constexpr uint32_t kTokensSeq = 0xFFFFFFFE;
 
-constexpr size_t kEvents = 64; // rotated; a step uses each long after its last use has completed
-
 } // namespace
 
-RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vector<int> &devices, comm::Communicator &host,
-                   unsigned in_flight)
-    : rank_(rank), everyone_(group_of_all(plan)), host_(host), max_logits_rows_(plan.root().limits()->max_logits_rows()) {
+RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const RankLinkOptions &options, comm::HostWorld &world)
+    : plan_(plan), rank_(rank), options_(options), world_(world), host_(world.rank(rank)), staged_(host_),
+      max_logits_rows_(plan.root().limits()->max_logits_rows()), at_(sizeof(uint32_t)) {
+  *reinterpret_cast<uint32_t *>(at_.data()) = ~0u;
   for (const plan::Group *group : plan::each(plan.root().groups()))
     groups_.emplace_back(plan::each(group->ranks()).begin(), plan::each(group->ranks()).end());
   for (size_t i = 0; i < kEvents; ++i) {
     ready_.push_back(std::make_unique<Event>());
     done_.push_back(std::make_unique<Event>());
   }
-  for (uint32_t g = 0; g < groups_.size(); ++g) {
-    if (std::find(groups_[g].begin(), groups_[g].end(), rank) == groups_[g].end())
-      continue;
-    ++own_groups_;
-    std::vector<int> used;
-    for (uint32_t member : groups_[g])
-      used.push_back(devices[member]);
-    std::sort(used.begin(), used.end());
-    const bool distinct = std::adjacent_find(used.begin(), used.end()) == used.end();
-    if (distinct && used.size() > 1)
-      start_nccl(g, devices);
-    else
-      for (uint32_t member : groups_[g])
-        enable_access(devices[member]);
+  for (uint32_t g = 0; g < groups_.size(); ++g)
+    if (const auto at = std::find(groups_[g].begin(), groups_[g].end(), rank); at != groups_[g].end()) {
+      group_ = g;
+      position_ = static_cast<int>(at - groups_[g].begin());
+      join_group(g);
+    }
+  join_stages(plan);
+}
+
+void RankLink::join_group(uint32_t group) {
+  std::vector<int> used;
+  bool reach = true;
+  for (uint32_t a : members(group)) {
+    used.push_back(options_.devices[a]);
+    for (uint32_t b : members(group))
+      reach = reach && can_access(options_.devices[a], options_.devices[b]);
   }
-  for (const plan::Op *op : plan::each(plan.program(rank).ops())) {
-    if (const plan::Recv *recv = op->op_as_Recv())
-      enable_access(devices[recv->peer()]);
-    if (const plan::Send *send = op->op_as_Send()) {
-      Channel &channel = channels_[send->peer()];
-      for (unsigned i = 0; i <= in_flight; ++i) {
-        channel.slots.emplace_back();
-        channel.events.push_back(std::make_unique<Event>());
-      }
+  std::sort(used.begin(), used.end());
+  const bool shared = std::adjacent_find(used.begin(), used.end()) != used.end();
+  const Collectives wanted = options_.collectives;
+  if (wanted == Collectives::Nccl && shared)
+    throw Error("--collectives nccl needs a GPU for every rank of a group, and ranks of group " +
+                plan::quoted(plan_.root().groups()->Get(group)->name()) + " share one: use peer, host or auto");
+  if (wanted == Collectives::Peer && !reach)
+    throw Error("--collectives peer needs GPUs that reach each other's memory, and those of group " +
+                plan::quoted(plan_.root().groups()->Get(group)->name()) + " do not (see nvidia-smi topo -p2p r): use nccl, host or auto");
+  met_ = reach && wanted != Collectives::Host;
+  if (met_)
+    for (int device : used)
+      enable_access(device);
+  if (!shared && used.size() > 1 && (wanted == Collectives::Auto || wanted == Collectives::Nccl)) {
+    Offer mine;
+    if (position_ == 0)
+      LLMRT_CHECK(ncclGetUniqueId(&mine.id));
+    const ncclUniqueId id = exchange(group, 0, mine)[0].id;
+    nccl_ = std::make_unique<NcclGroup>(id, position_, static_cast<int>(used.size()), options_.deadline_s, world_,
+                                        "rank " + std::to_string(rank_));
+  }
+  // On a shared GPU a kernel that waits for another rank can keep that rank's kernels from being loaded or started.
+  if (met_ && !shared && wanted != Collectives::Nccl)
+    join_one_shot();
+}
+
+void RankLink::join_one_shot() {
+  one_shot_size_ = OneShotGroup::size_of(plan_, rank_, *group_);
+  const int count = static_cast<int>(members(*group_).size());
+  if (one_shot_size_.bytes == 0 || count < 2 || count > k::kMaxPeers)
+    return;
+  one_shot_ = std::make_unique<OneShotGroup>(one_shot_size_, position_, count, reinterpret_cast<uint32_t *>(at_.data()));
+  Offer mine;
+  mine.data = one_shot_->inbox();
+  std::vector<std::byte *> inboxes;
+  for (const Offer &offer : exchange(*group_, 0, mine))
+    inboxes.push_back(offer.data);
+  one_shot_->connect(inboxes);
+}
+
+void RankLink::join_stages(const plan::LoadedPlan &plan) {
+  for (const plan::Op *op : plan::each(plan.program(rank_).ops())) {
+    if (const plan::Recv *recv = op->op_as_Recv(); recv && reachable(recv->peer()))
+      enable_access(options_.devices[recv->peer()]);
+    const plan::Send *send = op->op_as_Send();
+    if (!send || !reachable(send->peer()))
+      continue;
+    Channel &channel = channels_[send->peer()];
+    for (unsigned i = 0; i <= options_.in_flight; ++i) {
+      channel.slots.emplace_back();
+      channel.events.push_back(std::make_unique<Event>());
     }
   }
 }
 
-RankLink::~RankLink() {
-  for (auto &[group, comm] : nccl_)
-    ncclCommAbort(comm);
-}
-
-void RankLink::start_nccl(uint32_t group, const std::vector<int> &) {
-  const std::vector<uint32_t> &ranks = members(group);
-  Offer mine;
-  if (ranks[0] == rank_)
-    LLMRT_CHECK(ncclGetUniqueId(&mine.id));
-  const std::vector<Offer> offers = exchange(group, 0, mine);
-  const int position = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
-  ncclComm_t comm = nullptr;
-  LLMRT_CHECK(ncclCommInitRank(&comm, static_cast<int>(ranks.size()), offers[0].id, position));
-  nccl_[group] = comm;
+// The same answer on both sides: each must be able to read the other's memory.
+bool RankLink::reachable(uint32_t peer) const {
+  const int here = options_.devices[rank_], there = options_.devices[peer];
+  return options_.collectives != Collectives::Host && can_access(here, there) && can_access(there, here);
 }
 
 // Every member's offer, in group order. Doubles as a meeting point: nobody leaves before all have come.
@@ -124,6 +143,15 @@ std::vector<RankLink::Offer> RankLink::exchange(uint32_t group, uint32_t seq, co
                    {&mine, 1, sizeof(Offer), sizeof(Offer)}, bytes);
   return offers;
 }
+
+// The host communicator ends the world where members bring different numbers.
+void RankLink::check_sequence(uint32_t group, uint32_t seq) {
+  if (options_.check_sequence)
+    exchange(group, seq, {});
+}
+
+// What the device has come to, for collectives that do not tell themselves.
+void RankLink::tell(uint32_t seq, cudaStream_t stream) { k::tell_host(reinterpret_cast<uint32_t *>(at_.data()), seq, stream); }
 
 // Nobody overwrites what a peer may still read: the stream waits for what every member has queued so far.
 void RankLink::finish(uint32_t group, uint32_t seq, cudaStream_t stream) {
@@ -144,16 +172,33 @@ std::byte *RankLink::scratch(size_t bytes) {
   return scratch_.data();
 }
 
+bool RankLink::in_one_shot(const DevicePart &data, uint64_t one_shot_bytes) const {
+  return one_shot_ && data.rows <= one_shot_size_.rows &&
+         static_cast<uint64_t>(data.rows * data.cols * data.size()) <= one_shot_bytes &&
+         k::one_shot_takes(data.cols, data.ld, data.type) && reinterpret_cast<uintptr_t>(data.data) % 16 == 0;
+}
+
+void RankLink::all_reduce_one_shot(uint32_t seq, const DevicePart &data, const SumNorm &norm, cudaStream_t stream) {
+  check_sequence(*group_, seq);
+  one_shot_->all_reduce(data, seq, norm, stream);
+}
+
 void RankLink::all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream) {
   if (data.rows == 0)
     return;
-  const int64_t size = static_cast<int64_t>(k::dtype_bytes(data.type));
-  if (via_nccl(group) && data.ld == data.cols) {
-    LLMRT_CHECK(ncclAllReduce(data.data, data.data, static_cast<size_t>(data.rows * data.cols), library_type(data.type), ncclSum,
-                              nccl_.at(group), stream));
-    return;
+  check_sequence(group, seq);
+  if (nccl_ && data.dense()) {
+    tell(seq, stream);
+    nccl_->all_reduce(data, stream);
+  } else if (met_) {
+    sum_met(group, seq, data, stream);
+  } else {
+    staged_.all_reduce(group, seq, data, stream);
   }
-  std::byte *sum = scratch(static_cast<size_t>(data.rows * data.cols * size));
+}
+
+void RankLink::sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream) {
+  std::byte *sum = scratch(static_cast<size_t>(data.rows * data.cols * data.size()));
   Event &ready = *ready_[next_event_ % kEvents];
   LLMRT_CHECK(cudaEventRecord(ready, stream));
   Offer mine;
@@ -171,22 +216,53 @@ void RankLink::all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, 
   }
   k::peer_sum(call, stream);
   finish(group, 2 * seq + 1, stream);
-  k::copy_rows(data.data, data.ld * size, sum, data.cols * size, data.rows, data.cols * size, stream);
+  k::copy_rows(data.data, data.ld * data.size(), sum, data.cols * data.size(), data.rows, data.cols * data.size(), stream);
 }
 
 void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in,
                       cudaStream_t stream) {
   if (in.rows == 0)
     return;
-  if (via_nccl(group) && in.ld == in.cols)
-    return gather_nccl(group, root, out, in, stream);
-  const int64_t size = static_cast<int64_t>(k::dtype_bytes(in.type));
+  check_sequence(group, seq);
+  const bool receives = root < 0 || root == position_;
+  if (nccl_ && in.dense()) {
+    int64_t total = 0;
+    const std::vector<int64_t> &columns = widths(group, in);
+    for (int64_t width : columns)
+      total += width;
+    // As large as it will ever be: captured graphs keep the address.
+    std::byte *parts =
+        receives ? scratch(static_cast<size_t>(std::max(in.rows, max_logits_rows_) * total * in.size())) : nullptr;
+    tell(seq, stream);
+    nccl_->gather(root, out, in, columns, parts, stream);
+  } else if (met_) {
+    gather_met(group, seq, root, out, in, stream);
+  } else {
+    staged_.gather(group, seq, root, receives, out, in, widths(group, in), stream);
+  }
+}
+
+// Widths differ by rank and are the plan's, so each member tells its own once, at the first gather.
+const std::vector<int64_t> &RankLink::widths(uint32_t group, const DevicePart &in) {
+  std::vector<int64_t> &columns = widths_[in.cols];
+  if (columns.empty()) {
+    Offer mine;
+    mine.cols = in.cols;
+    for (const Offer &offer : exchange(group, 0, mine))
+      columns.push_back(offer.cols);
+  }
+  return columns;
+}
+
+void RankLink::gather_met(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in,
+                          cudaStream_t stream) {
+  const int64_t size = in.size();
   Event &ready = *ready_[next_event_ % kEvents];
   LLMRT_CHECK(cudaEventRecord(ready, stream));
   Offer mine;
   mine.data = in.data, mine.ld = in.ld, mine.rows = in.rows, mine.cols = in.cols, mine.event = ready;
   const std::vector<Offer> offers = exchange(group, 2 * seq, mine);
-  if (root < 0 || members(group)[static_cast<size_t>(root)] == rank_) {
+  if (root < 0 || root == position_) {
     int64_t column = 0;
     for (const Offer &offer : offers) {
       LLMRT_CHECK(cudaStreamWaitEvent(stream, offer.event, 0));
@@ -199,73 +275,41 @@ void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &
   finish(group, 2 * seq + 1, stream);
 }
 
-// Members' columns come one behind the other into scratch, and are laid side by side from there. Widths differ by rank and
-// are the plan's, so each member tells its own once, at the first gather.
-void RankLink::gather_nccl(uint32_t group, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream) {
-  const std::vector<uint32_t> &ranks = members(group);
-  const int64_t size = static_cast<int64_t>(k::dtype_bytes(in.type));
-  std::vector<int64_t> &widths = widths_[{group, in.cols}];
-  if (widths.empty()) {
-    Offer mine;
-    mine.cols = in.cols;
-    for (const Offer &offer : exchange(group, 0, mine))
-      widths.push_back(offer.cols);
-  }
-  const ncclComm_t comm = nccl_.at(group);
-  const bool receives = root < 0 || ranks[static_cast<size_t>(root)] == rank_;
-  int64_t total = 0;
-  for (int64_t width : widths)
-    total += width;
-  // As large as it will ever be: captured graphs keep the address.
-  std::byte *parts = receives ? scratch(static_cast<size_t>(std::max(in.rows, max_logits_rows_) * total * size)) : nullptr;
-  LLMRT_CHECK(ncclGroupStart());
-  int64_t column = 0;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (root < 0 || static_cast<int>(i) == root)
-      LLMRT_CHECK(ncclSend(in.data, static_cast<size_t>(in.rows * in.cols), library_type(in.type), static_cast<int>(i), comm, stream));
-    if (receives)
-      LLMRT_CHECK(ncclRecv(parts + in.rows * column * size, static_cast<size_t>(in.rows * widths[i]), library_type(in.type),
-                           static_cast<int>(i), comm, stream));
-    column += widths[i];
-  }
-  LLMRT_CHECK(ncclGroupEnd());
-  if (!receives)
-    return;
-  column = 0;
-  for (int64_t width : widths) {
-    k::copy_rows(out.data + column * size, out.ld * size, parts + in.rows * column * size, width * size, in.rows, width * size, stream);
-    column += width;
-  }
+bool RankLink::has_everyone(const plan::LoadedPlan &plan) {
+  for (const plan::Group *group : plan::each(plan.root().groups()))
+    if (plan::size_of(group->ranks()) == plan.num_ranks())
+      return true;
+  return false;
 }
-
-bool RankLink::has_everyone(const plan::LoadedPlan &plan) { return group_of_all(plan) < plan::size_of(plan.root().groups()); }
 
 void RankLink::hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, cudaStream_t stream) {
   if (count == 0)
     return;
-  const std::vector<uint32_t> &ranks = members(everyone_);
-  const auto position = std::find(ranks.begin(), ranks.end(), root) - ranks.begin();
-  if (via_nccl(everyone_)) {
-    LLMRT_CHECK(ncclBroadcast(tokens, tokens, count, ncclInt32, static_cast<int>(position), nccl_.at(everyone_), stream));
-    return;
-  }
+  const std::vector<uint32_t> &ranks = members(*group_);
+  const int position = static_cast<int>(std::find(ranks.begin(), ranks.end(), root) - ranks.begin());
+  if (nccl_)
+    return nccl_->broadcast(tokens, count, position, stream);
+  if (!met_)
+    return staged_.broadcast(*group_, kTokensSeq, ranks.size(), position, root == rank_, tokens, count, stream);
   Event &ready = *ready_[next_event_ % kEvents];
   LLMRT_CHECK(cudaEventRecord(ready, stream));
   Offer mine;
   mine.data = reinterpret_cast<std::byte *>(tokens), mine.event = ready;
-  const Offer from = exchange(everyone_, kTokensSeq, mine)[static_cast<size_t>(position)];
+  const Offer from = exchange(*group_, kTokensSeq, mine)[static_cast<size_t>(position)];
   if (root != rank_) {
     LLMRT_CHECK(cudaStreamWaitEvent(stream, from.event, 0));
     LLMRT_CHECK(cudaMemcpyAsync(tokens, from.data, count * sizeof(int32_t), cudaMemcpyDefault, stream));
   }
-  finish(everyone_, kTokensSeq + 1, stream);
+  finish(*group_, kTokensSeq + 1, stream);
 }
 
 // A slot is used again when as many sends have followed as there are slots, which is more than steps can be under way: the
 // step that used it has ended.
 void RankLink::send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream) {
+  if (!reachable(peer))
+    return staged_.send(peer, seq, in, stream);
   Channel &channel = channels_[peer];
-  const int64_t size = static_cast<int64_t>(k::dtype_bytes(in.type));
+  const int64_t size = in.size();
   const size_t slot = channel.next++ % channel.slots.size();
   const size_t bytes = static_cast<size_t>(in.rows * in.cols * size);
   if (channel.slots[slot].size() < bytes)
@@ -279,17 +323,35 @@ void RankLink::send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStrea
 }
 
 void RankLink::recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream) {
+  if (!reachable(peer))
+    return staged_.recv(peer, seq, out, stream);
   Offer theirs;
   host_.recv(peer, seq, {&theirs, 1, sizeof(Offer), sizeof(Offer)});
-  const size_t size = k::dtype_bytes(out.type);
+  const size_t size = static_cast<size_t>(out.size());
   LLMRT_CHECK(cudaStreamWaitEvent(stream, theirs.event, 0));
   LLMRT_CHECK(cudaMemcpy2DAsync(out.data, static_cast<size_t>(out.ld) * size, theirs.data, static_cast<size_t>(theirs.ld) * size,
                                 static_cast<size_t>(theirs.cols) * size, static_cast<size_t>(theirs.rows), cudaMemcpyDefault,
                                 stream));
 }
 
+void RankLink::give_up() {
+  if (one_shot_)
+    one_shot_->give_up();
+  if (nccl_)
+    nccl_->abort();
+}
+
+std::string RankLink::where() const {
+  const uint32_t seq = *reinterpret_cast<volatile uint32_t *>(at_.data());
+  for (const plan::Op *op : plan::each(plan_.program(rank_).ops()))
+    if (const plan::CommInfo info = plan::comm_of(*op); info.is_comm && !info.is_transfer && info.seq == seq)
+      return std::string("in ") + plan::name_of(op->op_type()) + " " + std::to_string(seq) + " of group " +
+             plan::quoted(plan_.root().groups()->Get(info.group)->name());
+  return {};
+}
+
 size_t RankLink::bytes() const {
-  size_t bytes = scratch_.size();
+  size_t bytes = scratch_.size() + (one_shot_ ? one_shot_->bytes() : 0);
   for (const auto &[peer, channel] : channels_)
     for (const DeviceMemory &slot : channel.slots)
       bytes += slot.size();

@@ -1,41 +1,48 @@
-// How the ranks of one process reach each other's device memory. Ranks meet on the host (with the host communicator's
-// deadlines and sequence numbers), exchange pointers and events there, and let kernels and copies read their peers' memory:
-// over P2P where GPUs differ, directly where ranks share one. With one GPU a rank, NCCL carries the sums.
+// How the ranks of one process reach each other's device memory. A group's sums and gathers go, in this order of preference:
+// in one shot by our kernels, up to the size that the plan says; through NCCL, where every rank has a GPU of its own; by
+// ranks meeting on the host, which exchange pointers and events there and read each other's memory; and through host memory,
+// where GPUs cannot reach each other's. Stages are joined by the last two.
 #pragma once
 
-#include "kernels/cuda/dtype.h"
 #include "runtime/comm/host_world.h"
+#include "runtime/exec/cuda/device_part.h"
 #include "runtime/exec/cuda/handles.h"
+#include "runtime/exec/cuda/nccl_group.h"
+#include "runtime/exec/cuda/one_shot.h"
+#include "runtime/exec/cuda/staged.h"
+#include "runtime/exec/executor.h"
 #include "runtime/plan/loaded_plan.h"
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace llmrt::exec::cuda {
 
-// [rows, cols] elements on some device, row stride ld.
-struct DevicePart {
-  std::byte *data = nullptr;
-  int64_t ld = 0, rows = 0, cols = 0;
-  llmrt::cuda::DType type = llmrt::cuda::DType::f32;
+struct RankLinkOptions {
+  std::vector<int> devices; // CUDA device of each rank
+  unsigned in_flight = 1;   // steps that may be under way at once
+  double deadline_s = 60;
+  Collectives collectives = Collectives::Auto;
+  bool check_sequence = false; // ranks meet on the host before every operation and compare what they are about to do
 };
 
 // One rank's end. Used by that rank's thread alone, with its device current. All calls queue work on the stream; data
 // may be reused by what is queued behind them. They throw comm::Aborted when the world has ended.
 class RankLink {
 public:
-  // `devices[r]`: the CUDA device of each rank. `in_flight`: steps that may be under way at once.
-  RankLink(const plan::LoadedPlan &plan, uint32_t rank, const std::vector<int> &devices, comm::Communicator &host,
-           unsigned in_flight);
-  ~RankLink();
+  // Meets the other ranks: all must be constructing theirs.
+  RankLink(const plan::LoadedPlan &plan, uint32_t rank, const RankLinkOptions &options, comm::HostWorld &world);
 
   void begin_step(uint64_t step) { host_.begin_step(step); }
 
-  // In place sum over the group, in group order, the same bits on every member.
+  // In place sum over the group, the same bits on every member.
   void all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream);
+  // Whether the sum of this data goes in one shot, which can take the norm that follows along.
+  bool in_one_shot(const DevicePart &data, uint64_t one_shot_bytes) const;
+  void all_reduce_one_shot(uint32_t seq, const DevicePart &data, const SumNorm &norm, cudaStream_t stream);
   // Columns of all members in group order to `out`; on the member at position `root` only, or on all where root < 0.
   void gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
   // The same [count] tokens on all ranks: those at `tokens` on rank `root`. Only where has_everyone().
@@ -43,8 +50,16 @@ public:
   void send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream);
   void recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream);
 
-  // Whether all collectives of this rank go through NCCL.
-  bool stays_in_stream() const { return nccl_.size() == own_groups_; }
+  // Whether no collective of this rank meets on the host.
+  bool stays_in_stream() const { return (!group_ || nccl_) && !options_.check_sequence; }
+
+  bool world_ended() const { return world_.aborted(); }
+  std::string why_ended() const { return world_.reason(); }
+  // What is queued stops waiting for other ranks; its results are worthless. Call before waiting for the stream when the
+  // world has ended.
+  void give_up();
+  // "in all-reduce 17 of group 'ranks 0-1'", where the device has told; empty otherwise.
+  std::string where() const;
 
   // Whether some group has all ranks of the plan, which hand_round_tokens() takes.
   static bool has_everyone(const plan::LoadedPlan &plan);
@@ -55,19 +70,37 @@ private:
   struct Offer; // what ranks tell each other
   const std::vector<uint32_t> &members(uint32_t group) const { return groups_[group]; }
   std::vector<Offer> exchange(uint32_t group, uint32_t seq, const Offer &mine);
+  void join_group(uint32_t group);
+  void join_one_shot();
+  void join_stages(const plan::LoadedPlan &plan);
+  void check_sequence(uint32_t group, uint32_t seq);
+  void tell(uint32_t seq, cudaStream_t stream);
+  void sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream);
+  void gather_met(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
   void finish(uint32_t group, uint32_t seq, cudaStream_t stream);
-  bool via_nccl(uint32_t group) const { return nccl_.count(group) != 0; }
-  void start_nccl(uint32_t group, const std::vector<int> &devices);
-  void gather_nccl(uint32_t group, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
+  const std::vector<int64_t> &widths(uint32_t group, const DevicePart &in);
+  bool reachable(uint32_t peer) const;
   std::byte *scratch(size_t bytes);
 
-  uint32_t rank_, everyone_ = 0; // the group of all ranks
+  const plan::LoadedPlan &plan_;
+  uint32_t rank_;
+  RankLinkOptions options_;
+  comm::HostWorld &world_;
   comm::Communicator &host_;
+  Staged staged_;
   int64_t max_logits_rows_;
   std::vector<std::vector<uint32_t>> groups_;
-  std::map<uint32_t, ncclComm_t> nccl_; // by group
-  size_t own_groups_ = 0;               // of which this rank is a member
-  std::map<std::pair<uint32_t, int64_t>, std::vector<int64_t>> widths_; // of gathers: columns of each member
+
+  // The group that this rank is a member of: a stage's, at most one.
+  std::optional<uint32_t> group_;
+  int position_ = 0;
+  bool met_ = false; // its members can read each other's memory
+  std::unique_ptr<NcclGroup> nccl_;
+  std::unique_ptr<OneShotGroup> one_shot_;
+  OneShotGroup::Size one_shot_size_;
+  PinnedMemory at_; // seq of the collective under way on the device
+
+  std::map<int64_t, std::vector<int64_t>> widths_; // of gathers, by own columns: columns of each member
   std::vector<std::unique_ptr<Event>> ready_, done_;
   size_t next_event_ = 0;
   DeviceMemory scratch_;

@@ -70,6 +70,18 @@ TEST(ScratchFormula, CudaAttention) {
                                                  static_cast<uint64_t>(dim)));
 }
 
+TEST(ScratchFormula, CudaOneShotInbox) {
+  for (const int ranks : {2, 3, 8})
+    for (const int64_t bytes : {16ll, 7168ll, 65536ll, 4ll << 20})
+      for (const int64_t rows : {1, 64, 585})
+        EXPECT_EQ(static_cast<uint64_t>(cuda::one_shot_inbox(ranks, bytes, rows).bytes()) + 2 * sizeof(uint32_t),
+                  llmc::exec::cudaOneShotInbox(static_cast<uint64_t>(ranks), static_cast<uint64_t>(bytes),
+                                               static_cast<uint64_t>(rows)));
+  EXPECT_TRUE(cuda::one_shot_takes(llmc::exec::kCudaOneShotRow / 2, llmc::exec::kCudaOneShotRow / 2, cuda::DType::bf16));
+  EXPECT_FALSE(cuda::one_shot_takes(llmc::exec::kCudaOneShotRow / 2 + 8, llmc::exec::kCudaOneShotRow, cuda::DType::bf16));
+  EXPECT_LE(llmc::exec::kCudaOneShotRanks, static_cast<uint64_t>(cuda::kMaxPeers));
+}
+
 TEST(ScratchFormula, CudaDraws) {
   EXPECT_EQ(sizeof(cuda::SampleRow), llmc::exec::kCudaSampleRowBytes);
 }

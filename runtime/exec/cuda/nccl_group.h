@@ -1,0 +1,44 @@
+// NCCL's communicator of one group, from the side of one rank: sums and gathers that stay in the stream.
+#pragma once
+
+#include "runtime/comm/host_world.h"
+#include "runtime/exec/cuda/device_part.h"
+#include "runtime/exec/cuda/handles.h"
+
+#include <nccl.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace llmrt::exec::cuda {
+
+class NcclGroup {
+public:
+  // Joins the group on the current device; every member calls, each from its own thread. Throws llmrt::Error where the others
+  // do not come within `deadline_s` seconds, or `world` ends meanwhile; `who` names rank and group.
+  NcclGroup(const ncclUniqueId &id, int position, int count, double deadline_s, const comm::HostWorld &world,
+            const std::string &who);
+  ~NcclGroup() { abort(); }
+  NcclGroup(const NcclGroup &) = delete;
+  NcclGroup &operator=(const NcclGroup &) = delete;
+
+  // In place; rows without gaps.
+  void all_reduce(const DevicePart &data, cudaStream_t stream);
+  // Columns of all members side by side in `out`, on member `root` or, where it is negative, on all. `widths`: columns of each
+  // member. `parts` has room for all of them, where this member receives.
+  void gather(int root, const DevicePart &out, const DevicePart &in, const std::vector<int64_t> &widths, std::byte *parts,
+              cudaStream_t stream);
+
+  // The same tokens on all members: those of member `root`.
+  void broadcast(int32_t *tokens, size_t count, int root, cudaStream_t stream);
+
+  // Kernels under way end, whatever the others do. The group is of no use afterwards.
+  void abort();
+
+private:
+  ncclComm_t comm_ = nullptr;
+  int position_, count_;
+};
+
+} // namespace llmrt::exec::cuda

@@ -1,0 +1,7 @@
+if(TARGET llmrt_cuda_kernels AND TARGET llmrt_cuda)
+  add_executable(bench_collectives bench_collectives.cpp)
+  target_include_directories(bench_collectives PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_include_directories(bench_collectives SYSTEM PRIVATE "${NCCL_INCLUDE_DIR}")
+  target_link_libraries(bench_collectives PRIVATE llmrt_cuda_kernels CUDA::cudart_static "${NCCL_LIBRARY}" llmc_options)
+  set_target_properties(bench_collectives PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/test/bin")
+endif()

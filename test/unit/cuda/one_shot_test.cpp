@@ -1,0 +1,208 @@
+// The one-shot all-reduce, a thread a rank: over as many GPUs as there are, several ranks on one where there are too few.
+// Against double precision; the same bits on every rank; calls of changing sizes behind each other; replayed graphs. Kernels
+// that wait for each other on one GPU must have been loaded before: a group of one has done that.
+#include "test/unit/cuda/device_data.h"
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+namespace llmrt::cuda::testing {
+namespace {
+
+constexpr int64_t kMostBytes = 1 << 20, kMostRows = 64;
+
+struct Shape {
+  int64_t T, H;
+  bool norm;
+};
+
+class Group {
+public:
+  explicit Group(int count) : count_(count) {
+    cudaGetDeviceCount(&devices_);
+    for (int r = 0; r < count; ++r) {
+      cudaSetDevice(device(r));
+      for (int other = 0; other < std::min(count, devices_); ++other)
+        if (other != device(r) && cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled)
+          cudaGetLastError();
+      box_ = one_shot_inbox(count, kMostBytes, kMostRows);
+      cudaMalloc(&inbox_[r], static_cast<size_t>(box_.bytes()));
+      cudaMemset(inbox_[r], 0, static_cast<size_t>(box_.bytes()));
+      cudaMalloc(&state_[r], 8);
+      cudaMemset(state_[r], 0, 8);
+      cudaDeviceSynchronize();
+    }
+    cudaHostAlloc(reinterpret_cast<void **>(&host_), 64 * 4, cudaHostAllocPortable);
+    std::memset(host_, 0, 64 * 4);
+  }
+  ~Group() {
+    for (int r = 0; r < count_; ++r)
+      cudaFree(inbox_[r]), cudaFree(state_[r]);
+    cudaFreeHost(host_);
+  }
+  int count() const { return count_; }
+  int device(int rank) const { return rank % devices_; }
+  uint32_t &given_up() { return host_[63]; }
+  uint32_t at(int rank) const { return host_[rank]; }
+
+  OneShot call(int rank, void *data, const Shape &s, DType act, uint32_t number) const {
+    OneShot p{};
+    p.data = data, p.ld = s.H, p.T = s.T, p.H = s.H, p.act = act;
+    p.rank = rank, p.count = count_;
+    for (int r = 0; r < count_; ++r)
+      p.inbox[r] = inbox_[r];
+    p.box = box_, p.state = state_[rank], p.number = number;
+    p.host.at = host_ + rank, p.host.given_up = host_ + 63;
+    return p;
+  }
+
+private:
+  int count_, devices_ = 0;
+  InboxShape box_;
+  std::array<void *, kMaxPeers> inbox_{};
+  std::array<uint32_t *, kMaxPeers> state_{};
+  uint32_t *host_ = nullptr;
+};
+
+// What one rank brings to a call, and what came of it.
+struct Part {
+  Part(int rank, const Shape &s, DType act)
+      : data(s.T * s.H, act, 100 + rank), residual(s.T * s.H, act, 7), weight(s.H, DType::f32, 8),
+        out(static_cast<size_t>(s.T * s.H) * dtype_bytes(act)) {}
+  Tensor data, residual, weight;
+  DeviceBytes out;
+};
+
+void check(int count, DType act, const std::vector<Shape> &shapes, bool graph) {
+  SCOPED_TRACE(::testing::Message() << count << " ranks, type " << int(act) << (graph ? ", graph" : ""));
+  if (count > 1)
+    check(1, act, shapes, false);
+  Group group(count);
+  std::vector<std::vector<std::unique_ptr<Part>>> parts(count);
+  for (int r = 0; r < count; ++r) {
+    ASSERT_CUDA(cudaSetDevice(group.device(r)));
+    for (const Shape &s : shapes)
+      parts[r].push_back(std::make_unique<Part>(r, s, act));
+  }
+  std::atomic<int> failed{0};
+  std::barrier together(count);
+  auto serve = [&](int rank) {
+    cudaSetDevice(group.device(rank));
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    auto all = [&] {
+      for (size_t i = 0; i < shapes.size(); ++i) {
+        Part &part = *parts[rank][i];
+        OneShot p = group.call(rank, part.data.device.get(), shapes[i], act, static_cast<uint32_t>(i));
+        if (shapes[i].norm) {
+          p.norm.out = part.out.get(), p.norm.residual = part.residual.device.get();
+          p.norm.weight = part.weight.device.template as<float>();
+          p.norm.ld_out = p.norm.ld_residual = shapes[i].H, p.norm.eps = 1e-6f;
+        }
+        try {
+          one_shot_all_reduce(p, stream);
+        } catch (const std::exception &) {
+          ++failed;
+        }
+      }
+    };
+    together.arrive_and_wait();
+    if (graph) {
+      cudaGraph_t captured = nullptr;
+      cudaGraphExec_t exec = nullptr;
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+      all();
+      cudaStreamEndCapture(stream, &captured);
+      failed += cudaGraphInstantiate(&exec, captured, 0) != cudaSuccess;
+      together.arrive_and_wait();
+      failed += cudaGraphLaunch(exec, stream) != cudaSuccess;
+      failed += cudaStreamSynchronize(stream) != cudaSuccess;
+      cudaGraphExecDestroy(exec);
+      cudaGraphDestroy(captured);
+    } else {
+      all();
+    }
+    failed += cudaStreamSynchronize(stream) != cudaSuccess;
+    cudaStreamDestroy(stream);
+  };
+  std::vector<std::thread> threads;
+  for (int r = 0; r < count; ++r)
+    threads.emplace_back(serve, r);
+  for (std::thread &t : threads)
+    t.join();
+  ASSERT_EQ(failed, 0);
+
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Shape &s = shapes[i];
+    SCOPED_TRACE(::testing::Message() << "T " << s.T << " H " << s.H << (s.norm ? " with norm" : ""));
+    std::vector<double> want(static_cast<size_t>(s.T * s.H));
+    for (int64_t t = 0; t < s.T; ++t) {
+      double square = 0;
+      for (int64_t h = 0; h < s.H; ++h) {
+        double &sum = want[t * s.H + h];
+        for (int r = 0; r < count; ++r)
+          sum += parts[r][i]->data.host[t * s.H + h];
+        if (s.norm)
+          sum += parts[0][i]->residual.host[t * s.H + h];
+        square += sum * sum;
+      }
+      for (int64_t h = 0; s.norm && h < s.H; ++h)
+        want[t * s.H + h] *= parts[0][i]->weight.host[h] / std::sqrt(square / double(s.H) + 1e-6);
+    }
+    std::vector<unsigned char> first;
+    for (int r = 0; r < count; ++r) {
+      ASSERT_CUDA(cudaSetDevice(group.device(r)));
+      const auto bits = (s.norm ? parts[r][i]->out : parts[r][i]->data.device).read<unsigned char>();
+      if (r == 0)
+        first = bits;
+      EXPECT_EQ(std::memcmp(first.data(), bits.data(), first.size()), 0) << "rank " << r << " has other bits";
+      EXPECT_LT(relative_error(decode(bits, act), want), tolerance(act));
+    }
+  }
+  ASSERT_CUDA(cudaSetDevice(0));
+}
+
+const std::vector<Shape> kShapes = {{1, 3584, false}, {1, 3584, true}, {32, 512, true},  {3, 576, false}, {32, 3584, true},
+                                    {2, 8, true},     {32, 8192, false}, {1, 12288, true}, {31, 16384, true}, {1, 64, false}};
+
+TEST(OneShot, EqualsTheSumOfAllRanks) {
+  for (int count : {2, 3})
+    for (DType act : {DType::bf16, DType::f16, DType::f32}) {
+      std::vector<Shape> shapes;
+      for (const Shape &s : kShapes)
+        if (s.T * s.H * static_cast<int64_t>(dtype_bytes(act)) <= kMostBytes)
+          shapes.push_back(s);
+      check(count, act, shapes, false);
+    }
+}
+
+TEST(OneShot, ReplaysInGraphs) {
+  std::vector<Shape> shapes;
+  for (int i = 0; i < 40; ++i)
+    shapes.push_back(kShapes[i % 7]);
+  check(2, DType::bf16, shapes, true);
+}
+
+// A rank that never comes: the others stop once the host gives the group up, and say where they are.
+TEST(OneShot, GivesUpWhenTold) {
+  check(1, DType::bf16, {{4, 512, false}}, false);
+  Group group(2);
+  ASSERT_CUDA(cudaSetDevice(group.device(0)));
+  Part part(0, {4, 512, false}, DType::bf16);
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  one_shot_all_reduce(group.call(0, part.data.device.get(), {4, 512, false}, DType::bf16, 17), stream);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(group.at(0), 17u);
+  reinterpret_cast<std::atomic<uint32_t> &>(group.given_up()).store(1);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+} // namespace
+} // namespace llmrt::cuda::testing
