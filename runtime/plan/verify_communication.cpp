@@ -314,6 +314,17 @@ void verify_topology(const Plan &plan, Reporter &report) {
   // not a whole stage has been refused above.
   std::map<std::tuple<uint32_t, uint32_t, Comm>, bool> done;
   std::map<std::pair<uint32_t, Comm>, bool> stages_done;
+  auto check_group = [&](const Program &program, uint32_t index, Comm comm) {
+    const Group &group = *plan.groups()->Get(index);
+    if (group.ranks()->size() != plan.tp() || std::exchange(stages_done[{program.stage(), comm}], true))
+      return;
+    for (uint32_t i = 0; i < group.ranks()->size(); ++i)
+      for (uint32_t j = i + 1; j < group.ranks()->size(); ++j) {
+        auto [low, high] = ordered(group.ranks()->Get(i), group.ranks()->Get(j));
+        if (!std::exchange(done[{low, high, comm}], true))
+          check(low, high, comm, cat("group ", view_of(group.name()).substr(0, 80)));
+      }
+  };
   for (const Program *program : *plan.programs())
     for (const Op *op : *program->ops()) {
       CommInfo comm = comm_of(*op);
@@ -325,15 +336,9 @@ void verify_topology(const Plan &plan, Reporter &report) {
           check(low, high, comm.comm, name_of(op->op_type()));
         continue;
       }
-      const Group &group = *plan.groups()->Get(comm.group);
-      if (group.ranks()->size() != plan.tp() || std::exchange(stages_done[{program->stage(), comm.comm}], true))
-        continue;
-      for (uint32_t i = 0; i < group.ranks()->size(); ++i)
-        for (uint32_t j = i + 1; j < group.ranks()->size(); ++j) {
-          auto [low, high] = ordered(group.ranks()->Get(i), group.ranks()->Get(j));
-          if (!std::exchange(done[{low, high, comm.comm}], true))
-            check(low, high, comm.comm, cat("group ", view_of(group.name()).substr(0, 80)));
-        }
+      check_group(*program, comm.group, comm.comm);
+      if (comm.one_shot_bytes != 0)
+        check_group(*program, comm.group, Comm::Peer); // kernels write to all members
     }
 }
 
