@@ -9,8 +9,9 @@ Usage: tools/test.sh [--asan | --tsan] [-R REGEX] [-j JOBS]
 
 Runs tools/setup.sh, builds, and runs every test without the label "gpu".
 
-  --asan     build and test with AddressSanitizer and UBSan (preset asan, build-asan/)
-  --tsan     build and test the runtime with ThreadSanitizer (preset tsan, build-tsan/)
+  --asan     build and test with AddressSanitizer, LeakSanitizer and UBSan (preset asan, build-asan/)
+  --tsan     build and test the runtime with ThreadSanitizer (preset tsan, build-tsan/); the plans for its end-to-end
+             tests come from the release build's llmc, which is built first
   -R REGEX   only the tests whose name matches
   -j JOBS    build and test with so many jobs at once (default: one per core)
 TEXT
@@ -36,8 +37,19 @@ build=build
 tools/setup.sh
 started=$SECONDS
 
-echo "test: configuring (preset $preset)"
-log=$(cmake --preset $preset 2>&1) || { printf '%s\n' "$log" >&2; exit 1; }
+configure() {
+  local log
+  echo "test: configuring (preset $1)"
+  log=$(cmake --preset "$@" 2>&1) || { printf '%s\n' "$log" >&2; exit 1; }
+}
+if [ $preset = tsan ]; then
+  configure release
+  echo "test: building the compiler"
+  cmake --build --preset release -j "$jobs" --target llmc
+  configure tsan "-DLLMC_TEST_LLMC=$PWD/build/bin/llmc"
+else
+  configure $preset
+fi
 echo "test: building"
 cmake --build --preset $preset -j "$jobs"
 built=$SECONDS

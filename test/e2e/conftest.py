@@ -5,9 +5,9 @@ import harness
 
 
 def pytest_configure(config):
-    missing = [p for p in ("llmc", "llmrt") if not (harness.BUILD / "bin" / p).exists()]
+    missing = [str(p) for p in harness.PROGRAMS.values() if not p.exists()]
     if missing:
-        pytest.exit(f"{harness.BUILD}/bin has no {' and no '.join(missing)}: build first, or set LLMC_BUILD_DIR", 3)
+        pytest.exit(f"{' and '.join(missing)} missing: build first, or set LLMC_BUILD_DIR", 3)
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,14 @@ from harness import refused, run
 @pytest.mark.skipif(harness.SANITIZED, reason="sanitizer runtimes change the linkage")
 def test_llmrt_is_not_linked_with_mlir():
     """The runtime is lean: neither directly nor through a library does it load MLIR or LLVM."""
-    binary = harness.BUILD / "bin/llmrt"
+    binary = harness.PROGRAMS["llmrt"]
     linked = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True).stdout
     assert "libc.so" in linked and not re.search(r"MLIR|LLVM", linked), linked
     symbols = subprocess.run(["nm", "-DC", binary], capture_output=True, text=True, check=True).stdout
     assert not re.search(r"\b(mlir|llvm)::", symbols)
     assert not re.search(rb"_ZN4mlir|_ZN4llvm", binary.read_bytes())
     # llmc does load it, so the check can see it where it is.
-    linked = subprocess.run(["ldd", harness.BUILD / "bin/llmc"], capture_output=True, text=True, check=True).stdout
+    linked = subprocess.run(["ldd", harness.PROGRAMS["llmc"]], capture_output=True, text=True, check=True).stdout
     assert re.search(r"MLIR|LLVM", linked)
 
 
