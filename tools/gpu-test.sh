@@ -24,6 +24,7 @@ nvidia-smi -L || { echo "gpu-test: no NVIDIA driver here; these tests need a GPU
 failed=0
 "$folder/bin/cuda_kernels_test" --gtest_brief=1 || failed=1
 "$python" test/gpu/check_goldens.py "$folder" || failed=1
+"$python" test/gpu/check_faults.py "$folder" || failed=1
 "$python" test/gpu/check_ahead.py "$folder" || failed=1
 for model in "$folder"/big/*/; do
   [ -f "$model/outline.json" ] || continue

@@ -17,9 +17,10 @@ namespace {
 constexpr int kChunk = 16; // bytes
 constexpr unsigned kSpinsBetweenLooks = 1u << 12;
 
-__device__ __forceinline__ void push_pairs(char *to, uint4 v, uint32_t epoch) {
+// The halves lie in two planes, so that a warp's stores are contiguous on the link.
+__device__ __forceinline__ void push_pairs(char *to, int64_t plane, uint4 v, uint32_t epoch) {
   asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(v.x), "r"(epoch), "r"(v.y), "r"(epoch) : "memory");
-  asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to + 16), "r"(v.z), "r"(epoch), "r"(v.w), "r"(epoch)
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to + plane), "r"(v.z), "r"(epoch), "r"(v.w), "r"(epoch)
                : "memory");
 }
 __device__ __forceinline__ uint4 load_volatile(const char *from) {
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(1024) one_shot_kernel(OneShot p) {
       char *to = static_cast<char *>(p.inbox[r]) + turn + p.rank * p.box.source_bytes;
       const int64_t at = row * row_bytes + c * kChunk;
       if constexpr (kPairs)
-        push_pairs(to + at * 2, own[j], epoch);
+        push_pairs(to + at, p.box.data_offset / 2, own[j], epoch);
       else
         *reinterpret_cast<uint4 *>(to + p.box.data_offset + at) = own[j];
     }
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(1024) one_shot_kernel(OneShot p) {
       if constexpr (kPairs) {
         uint4 a, b;
         spin(p.host.given_up, [&] {
-          a = load_volatile(from + at * 2), b = load_volatile(from + at * 2 + 16);
+          a = load_volatile(from + at), b = load_volatile(from + p.box.data_offset / 2 + at);
           return a.y == epoch && a.w == epoch && b.y == epoch && b.w == epoch;
         });
         sum[j].add(make_uint4(a.x, a.z, b.x, b.z));

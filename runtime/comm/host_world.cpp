@@ -107,6 +107,7 @@ public:
     std::lock_guard lock(state_.reason_mutex);
     return state_.reason;
   }
+  uint64_t life_signs() const override { return state_.life_signs(); }
   uint64_t channel_bytes(uint32_t rank) const override {
     uint64_t bytes = 0;
     for (const auto &channel : state_.channels)

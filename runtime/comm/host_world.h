@@ -46,6 +46,8 @@ public:
   virtual void abort(const std::string &why) = 0;
   virtual bool aborted() const = 0;
   virtual std::string reason() const = 0; // empty while it lives
+  // Rises whenever some rank has finished a piece of work.
+  virtual uint64_t life_signs() const = 0;
 
   // Bytes of the channels' slots of one rank, counted at the sender.
   virtual uint64_t channel_bytes(uint32_t rank) const = 0;

@@ -3,6 +3,8 @@
 #include "runtime/support/affinity.h"
 #include "runtime/support/error.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 namespace llmrt::exec {
@@ -10,10 +12,12 @@ namespace llmrt::exec {
 using namespace std::chrono_literals;
 
 StepLoop::StepLoop(Options options, comm::HostWorld &world)
-    : options_(std::move(options)), world_(world), slots_(options_.in_flight) {
+    : options_(std::move(options)), world_(world), slots_(options_.in_flight), finished_(options_.ranks) {
   try {
     for (uint32_t rank = 0; rank < options_.ranks; ++rank)
       threads_.emplace_back([this, rank] { serve(rank); });
+    if (options_.stall.count() > 0)
+      watch_ = std::thread([this] { watch(); });
   } catch (const std::exception &e) {
     stop();
     throw Error("only " + std::to_string(threads_.size()) + " of the " + std::to_string(options_.ranks) +
@@ -132,12 +136,12 @@ template <typename F> void StepLoop::guarded(uint32_t rank, F &&work) {
 
 void StepLoop::finish(uint32_t rank, Step &step, const LogitsView &logits) {
   if (rank != options_.output_rank)
-    return leave(step);
+    return leave(rank, step);
   // The slot is left before the callback, so that the callback may submit the next step; the logits stay, because
   // they are overwritten by this thread alone.
   const std::shared_ptr<const StepBatch> batch = step.batch;
   const std::string error = world_.aborted() ? world_.reason() : std::string();
-  leave(step);
+  leave(rank, step);
   try {
     options_.on_done(*batch, error.empty() ? logits : LogitsView{}, error);
   } catch (const std::exception &e) {
@@ -145,12 +149,72 @@ void StepLoop::finish(uint32_t rank, Step &step, const LogitsView &logits) {
   }
 }
 
-void StepLoop::leave(Step &step) {
+void StepLoop::leave(uint32_t rank, Step &step) {
+  finished_[rank].fetch_add(1, std::memory_order_release);
   if (step.ranks_left.fetch_sub(1, std::memory_order_acq_rel) == 1)
     freed_.advance();
 }
 
+bool StepLoop::sleep(std::unique_lock<std::mutex> &lock, std::chrono::nanoseconds time) {
+  return !watch_wakes_.wait_for(lock, time, [this] { return watch_ends_; });
+}
+
+// Ranks that wait for each other find out themselves when one is lost. A rank that nobody waits for, and the end of the output
+// rank, which is to hand on the news, are the watch's.
+void StepLoop::watch() {
+  name_this_thread("watch");
+  std::unique_lock lock(watch_mutex_);
+  while (!world_.aborted()) {
+    watch_steps(lock);
+    if (watch_ends_)
+      return;
+  }
+  if (!sleep(lock, 1s))
+    return;
+  const uint64_t next = finished(options_.output_rank);
+  if (!is_submitted(next))
+    return;
+  const std::shared_ptr<const StepBatch> batch = slot_of(next).batch; // the output rank has not left it
+  lock.unlock();
+  options_.on_done(*batch, {}, world_.reason());
+}
+
+// Until the watch ends, the world does, or a step stalls, which ends it.
+void StepLoop::watch_steps(std::unique_lock<std::mutex> &lock) {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::nanoseconds tick = std::clamp<std::chrono::nanoseconds>(options_.stall / 8, 10ms, 500ms);
+  Clock::time_point since = Clock::now();
+  std::array<uint64_t, 3> seen{};
+  while (sleep(lock, tick) && !world_.aborted()) {
+    uint64_t left = 0;
+    uint32_t last = 0;
+    for (uint32_t rank = 0; rank < options_.ranks; ++rank) {
+      left += finished(rank);
+      last = finished(rank) < finished(last) ? rank : last;
+    }
+    const uint64_t step = finished(last);
+    const std::array<uint64_t, 3> now = {world_.life_signs(), left, submitted_.load(std::memory_order_acquire)};
+    if (now != seen || !is_submitted(step)) {
+      seen = now;
+      since = Clock::now();
+    } else if (Clock::now() - since > options_.stall) {
+      world_.abort("rank " + std::to_string(last) + " has not finished step " + std::to_string(slot_of(step).batch->id) + " within " +
+                   std::to_string(std::chrono::duration<double>(options_.stall).count()) +
+                   " s, and no rank has made progress since; what it runs on hangs, or is far too slow (then raise the "
+                   "collective timeout)");
+      return;
+    }
+  }
+}
+
 void StepLoop::stop() {
+  {
+    std::lock_guard lock(watch_mutex_);
+    watch_ends_ = true;
+  }
+  watch_wakes_.notify_all();
+  if (watch_.joinable())
+    watch_.join();
   world_.abort("the executor was shut down");
   work_.close();
   for (std::thread &thread : threads_)

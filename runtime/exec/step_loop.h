@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -25,6 +26,9 @@ public:
     uint32_t output_rank = 0; // whose results are handed on
     std::chrono::nanoseconds idle_spin{}; // how long a rank without work spins before it sleeps
     bool page_tables = true;              // whether run_step() reads Step::page_table
+    // A step that no rank has got on with for so long ends the world; 0: never. Somewhat longer than what ranks wait for each
+    // other, whose sentences say more.
+    std::chrono::nanoseconds stall{};
     std::function<void(uint32_t rank)> on_thread_start = {};
     // All are called on the rank's own thread. Runs all ops of a step on a rank; on the output rank returns its logits,
     // valid until the rank's next step.
@@ -52,7 +56,11 @@ private:
   bool wait_for_step(uint64_t next);
   template <typename F> void guarded(uint32_t rank, F &&work);
   void finish(uint32_t rank, Step &step, const LogitsView &logits);
-  void leave(Step &step);
+  void leave(uint32_t rank, Step &step);
+  void watch();
+  void watch_steps(std::unique_lock<std::mutex> &lock);
+  bool sleep(std::unique_lock<std::mutex> &lock, std::chrono::nanoseconds time);
+  uint64_t finished(uint32_t rank) const { return finished_[rank].load(std::memory_order_acquire); }
   void stop();
 
   Options options_;
@@ -65,7 +73,14 @@ private:
   std::atomic<uint64_t> submitted_{0};
   WaitWord work_;  // moves with submitted_
   WaitWord freed_; // moves when a slot becomes free
+  std::vector<std::atomic<uint64_t>> finished_; // steps that each rank has left
   std::vector<std::thread> threads_;
+
+  // The watch: of ranks that do not come back.
+  std::mutex watch_mutex_;
+  std::condition_variable watch_wakes_;
+  bool watch_ends_ = false;
+  std::thread watch_;
 };
 
 } // namespace llmrt::exec

@@ -8,8 +8,13 @@
 #include "tools/llmrt/prompts.h"
 #include "tools/llmrt/startup.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <mutex>
+#include <thread>
 
 namespace llmrt::tool {
 namespace {
@@ -58,12 +63,49 @@ std::shared_ptr<const serve::Model> describe(const plan::LoadedPlan &loaded) {
   return model;
 }
 
+// Ends the process once the engine has died, so that what runs it can start another: a rank that hangs in a device or was
+// stopped never comes back, so nothing is waited for but the answers that clients still get.
+class DeathWatch {
+public:
+  explicit DeathWatch(Engine &engine) : thread_([this, &engine] { watch(engine); }) {}
+  ~DeathWatch() {
+    {
+      std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+private:
+  void watch(Engine &engine) {
+    using namespace std::chrono_literals;
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, 250ms, [&] { return over_; })) {
+      const std::string why = engine.stats().fatal;
+      if (why.empty())
+        continue;
+      serve::log_error("the engine has died, and this server ends: " + why);
+      if (changed_.wait_for(lock, 2s, [&] { return over_; }))
+        return;
+      std::fflush(nullptr);
+      std::_Exit(EXIT_FAILURE);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_; // last: it uses the others
+};
+
 void serve_plan(ServeFlags flags) {
   flags.server.version = LLMC_VERSION;
   flags.server.drain_time = std::chrono::seconds(flags.drain_seconds);
   Started started = start(flags.start, flags.max_queued, true);
   serve::Server server(*started.engine, describe(*started.plan), flags.server);
   serve::log_info("serving on " + server.url());
+  const DeathWatch watch(*started.engine);
   server.run();
 }
 

@@ -13,6 +13,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <thread>
 #include <map>
 
 namespace llmrt::exec::cuda {
@@ -85,8 +87,7 @@ public:
   CudaExecutor(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options, StepDone on_done)
       : plan_(std::move(plan)), devices_(place_ranks(*plan_, options.share_devices)) {
     const uint32_t count = plan_->num_ranks();
-    for (uint32_t rank = 0; rank < count; ++rank)
-      ranks_.push_back(std::make_unique<Rank>(plan_, rank, devices_[rank], cache_of(devices_[rank], options)));
+    make_ranks(options);
     load(options);
 
     comm::HostWorldOptions world = exec::world_of(*plan_);
@@ -105,6 +106,7 @@ public:
     loop.in_flight = runs_ahead_ ? 2 : std::max(1u, plan_->root().pp());
     loop.output_rank = plan_->root().output_rank();
     loop.idle_spin = world.cores_to_spare ? 50us : 1us;
+    loop.stall = world.timeout + world.timeout / 4;
     const RankLinkOptions link = {devices_, loop.in_flight, deadline, options.collectives, options.trace_collectives};
     loop.on_thread_start = [this, link, eager = options.eager](uint32_t rank) { ranks_[rank]->join(link, *world_, eager); };
     loop.page_tables = false;
@@ -147,6 +149,30 @@ public:
   }
 
 private:
+  // All at once: the first touch of a device takes a good part of a second.
+  void make_ranks(const ExecutorOptions &options) {
+    const uint32_t count = plan_->num_ranks();
+    ranks_.resize(count);
+    std::vector<std::shared_ptr<AlgorithmCache>> caches;
+    std::vector<std::exception_ptr> failures(count);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < count; ++rank)
+      caches.push_back(cache_of(devices_[rank], options));
+    for (uint32_t rank = 0; rank < count; ++rank)
+      threads.emplace_back([&, rank] {
+        try {
+          ranks_[rank] = std::make_unique<Rank>(plan_, rank, devices_[rank], caches[rank]);
+        } catch (...) {
+          failures[rank] = std::current_exception();
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    for (const std::exception_ptr &failure : failures)
+      if (failure)
+        std::rethrow_exception(failure);
+  }
+
   // Devices of one kind share the algorithms chosen for them. Null where none are to be kept, or there is no place to.
   std::shared_ptr<AlgorithmCache> cache_of(int device, const ExecutorOptions &options) {
     const std::filesystem::path folder = cache_folder();

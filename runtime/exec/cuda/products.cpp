@@ -1,5 +1,6 @@
 #include "runtime/exec/cuda/products.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -7,7 +8,7 @@ namespace llmrt::exec::cuda {
 
 namespace {
 
-constexpr int kCandidates = 8;
+constexpr int kCandidates = 32, kFinalists = 5;
 
 // Decode steps come in few sizes and again and again; so do full chunks of prompts. Other sizes take the library's first
 // choice.
@@ -114,7 +115,7 @@ Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
   return *(slot = std::move(a));
 }
 
-// Runs every candidate a few times on the product at hand, whose result stays the same, and keeps the fastest.
+// Runs every candidate on the product at hand, whose result stays the same, then the fastest again for longer.
 void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run,
                       cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -122,31 +123,39 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   if (capture != cudaStreamCaptureStatusNone)
     return; // cannot be timed; the next eager product will be
   LLMRT_CHECK(cudaGetLastError()); // an error of what was launched before must not be taken for a candidate's
-  constexpr int kRuns = 4;
   cudaEvent_t start = nullptr, stop = nullptr;
   LLMRT_CHECK(cudaEventCreate(&start));
   LLMRT_CHECK(cudaEventCreate(&stop));
-  float best = 1e30f;
-  for (const cublasLtMatmulAlgo_t &candidate : a.candidates) {
+  constexpr float kNever = 1e30f;
+  auto milliseconds = [&](const cublasLtMatmulAlgo_t &candidate, int runs) {
     // Warms up. Some candidates do not run after all, and leave an error that nobody else is to meet.
     if (run(candidate) != CUBLAS_STATUS_SUCCESS || cudaPeekAtLastError() != cudaSuccess) {
       cudaGetLastError();
-      continue;
+      return kNever;
     }
     cudaEventRecord(start, stream);
-    for (int i = 0; i < kRuns; ++i)
+    for (int i = 0; i < runs; ++i)
       run(candidate);
     cudaEventRecord(stop, stream);
-    float ms = 1e30f;
-    if (cudaEventSynchronize(stop) == cudaSuccess && cudaEventElapsedTime(&ms, start, stop) == cudaSuccess && ms < best) {
+    float ms = kNever;
+    return cudaEventSynchronize(stop) == cudaSuccess && cudaEventElapsedTime(&ms, start, stop) == cudaSuccess
+               ? ms / static_cast<float>(runs)
+               : kNever;
+  };
+  std::vector<std::pair<float, size_t>> times;
+  for (size_t i = 0; i < a.candidates.size(); ++i)
+    times.emplace_back(milliseconds(a.candidates[i], 2), i);
+  std::sort(times.begin(), times.end());
+  float best = kNever;
+  for (size_t i = 0; i < times.size() && i < kFinalists && times[i].first < kNever; ++i)
+    if (const float ms = milliseconds(a.candidates[times[i].second], 8); ms < best) {
       best = ms;
-      a.algo = candidate;
+      a.algo = a.candidates[times[i].second];
     }
-  }
   cudaEventDestroy(start);
   cudaEventDestroy(stop);
   a.candidates.clear();
-  if (cache_ && best < 1e30f) {
+  if (cache_ && best < kNever) {
     AlgorithmBytes bytes(sizeof(a.algo));
     std::memcpy(bytes.data(), &a.algo, sizeof(a.algo));
     cache_->put(a.name, std::move(bytes));

@@ -210,4 +210,48 @@ TEST(StepLoopAhead, TokensThatNobodyDrawsAreRefused) {
   EXPECT_TRUE(rig.wait_done(3));
 }
 
+// A rank that nobody waits for and that never comes back: the caller is told in its place, once the time is up and not before.
+TEST(StepLoopWatch, TellsOfAStepThatStalls) {
+  for (const uint32_t output_rank : {0u, 1u}) {
+    comm::HostWorldOptions options;
+    options.ranks = 2;
+    auto world = comm::HostWorld::create(options);
+    std::atomic<bool> release{false};
+    std::mutex mutex;
+    std::vector<std::string> errors;
+    StepLoop::Options loop;
+    loop.limits = limits();
+    loop.ranks = 2;
+    loop.in_flight = 2;
+    loop.output_rank = output_rank;
+    loop.stall = 200ms;
+    loop.run_step = [&](uint32_t rank, const Step &) {
+      while (rank == 1 && !release)
+        std::this_thread::sleep_for(1ms);
+      return LogitsView{};
+    };
+    loop.on_done = [&](const StepBatch &, const LogitsView &, const std::string &error) {
+      std::lock_guard lock(mutex);
+      errors.push_back(error);
+    };
+    {
+      StepLoop steps(std::move(loop), *world);
+      steps.submit(batch(7));
+      const auto start = std::chrono::steady_clock::now();
+      while (!world->aborted() && std::chrono::steady_clock::now() - start < 20s)
+        std::this_thread::sleep_for(1ms);
+      EXPECT_GE(std::chrono::steady_clock::now() - start, 200ms);
+      EXPECT_NE(world->reason().find("rank 1 has not finished step 7"), std::string::npos) << world->reason();
+      const auto told = [&] {
+        std::lock_guard lock(mutex);
+        return !errors.empty() && (output_rank == 0 || errors.back().find("step 7") != std::string::npos);
+      };
+      while (!told() && std::chrono::steady_clock::now() - start < 20s)
+        std::this_thread::sleep_for(1ms);
+      EXPECT_TRUE(told());
+      release = true;
+    }
+  }
+}
+
 } // namespace

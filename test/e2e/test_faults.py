@@ -1,0 +1,55 @@
+"""A rank that stops in the middle of its work: the others name it within the deadline, clients get an error, and the server
+ends instead of hanging."""
+import re
+import threading
+import time
+
+import harness
+import pytest
+from frozen import Frozen
+
+DEADLINE = 2  # seconds that ranks wait for each other
+
+
+def stop_rank(plan, *args, rank=1):
+    """Serves the plan, stops a rank's thread under load, and sees everything end as it should. None, or why tracing is not
+    possible here."""
+    server = harness.Server(plan, "--collective-timeout", DEADLINE, *args)
+    errors = []
+
+    def ask():
+        try:
+            while True:
+                server.http.post("/v1/completions", json={"prompt": [1, 5, 9], "max_tokens": 40, "ignore_eos": True}).raise_for_status()
+        except Exception as e:
+            errors.append(e)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.3)
+    try:
+        with Frozen(server.process.pid, f"rank {rank}") as frozen:
+            end = time.monotonic() + (DEADLINE + 5) * harness.SLOW
+            while server.process.poll() is None and time.monotonic() < end:
+                frozen.collect()
+                time.sleep(0.05)
+        status = server.process.poll()
+    except PermissionError as e:
+        return str(e)
+    finally:
+        server.process.kill()
+        asking.join(30)
+    log = server.log()
+    assert status == 1, f"None: still running\n{log}"
+    assert errors, "the client waited for ever"
+    # Who is missing, and where: the operation and its number, or the step where nobody else waited for the rank.
+    operation = r"in (all_?reduce|all_?gather|gather|send|recv) \d+ .*(rank \d|group)"
+    assert re.search(rf"{operation}|rank {rank} has not finished step \d+", log, re.IGNORECASE), log
+    assert "this server ends" in log
+
+
+@pytest.mark.parametrize("tp,pp", [(3, 1), (1, 2)])
+def test_a_rank_that_stops(tmp_path, tp, pp):
+    model = harness.checkpoint("llama-tied", str(tmp_path))
+    if why := stop_rank(harness.compile_plan(model, tmp_path / "plan.fb", tp, pp)):
+        pytest.skip(f"this machine forbids tracing: {why}")
