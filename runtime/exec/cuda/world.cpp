@@ -73,12 +73,15 @@ void RankLink::join_group(uint32_t group) {
     for (uint32_t b : members(group))
       reach = reach && can_access(options_.devices[a], options_.devices[b]);
   }
-  std::sort(used.begin(), used.end());
-  const bool shared = std::adjacent_find(used.begin(), used.end()) != used.end();
+  // Kernels of NCCL and of one-shot sums wait for other GPUs while they run. Where another rank runs on the same GPU, of this
+  // group or of another stage, they can keep its kernels from being loaded or started while those are what they wait for.
+  const bool shared = std::any_of(used.begin(), used.end(), [&](int device) {
+    return std::count(options_.devices.begin(), options_.devices.end(), device) > 1;
+  });
   const Collectives wanted = options_.collectives;
   if (wanted == Collectives::Nccl && shared)
-    throw Error("--collectives nccl needs a GPU for every rank of a group, and ranks of group " +
-                plan::quoted(plan_.root().groups()->Get(group)->name()) + " share one: use peer, host or auto");
+    throw Error("--collectives nccl needs a GPU for every rank, and ranks of group " +
+                plan::quoted(plan_.root().groups()->Get(group)->name()) + " share theirs: use peer, host or auto");
   if (wanted == Collectives::Peer && !reach)
     throw Error("--collectives peer needs GPUs that reach each other's memory, and those of group " +
                 plan::quoted(plan_.root().groups()->Get(group)->name()) + " do not (see nvidia-smi topo -p2p r): use nccl, host or auto");
@@ -94,7 +97,6 @@ void RankLink::join_group(uint32_t group) {
     nccl_ = std::make_unique<NcclGroup>(id, position_, static_cast<int>(used.size()), options_.deadline_s, world_,
                                         "rank " + std::to_string(rank_));
   }
-  // On a shared GPU a kernel that waits for another rank can keep that rank's kernels from being loaded or started.
   if (met_ && !shared && wanted != Collectives::Nccl)
     join_one_shot();
 }
