@@ -91,6 +91,16 @@ HostChannel &HostCommunicator::channel(uint32_t from, uint32_t to, Kind kind) {
   return *found;
 }
 
+Call HostCommunicator::call_of(Kind kind, uint32_t seq, uint64_t rows, uint64_t row_bytes) const {
+  Call call;
+  call.kind = kind;
+  call.seq = seq;
+  call.step = step_;
+  call.rows = rows;
+  call.row_bytes = row_bytes;
+  return call;
+}
+
 void HostCommunicator::trace(const Call &call, uint32_t with) {
   if (!state_.trace)
     return;
@@ -170,12 +180,7 @@ void HostCommunicator::all_reduce(uint32_t group_index, uint32_t seq, float *dat
   Group &group = *my.group;
   if (rows == 0 || cols == 0 || group.members.size() == 1)
     return beat();
-  Call call;
-  call.kind = Kind::AllReduce;
-  call.seq = seq;
-  call.step = step_;
-  call.rows = rows;
-  call.row_bytes = cols * sizeof(float);
+  Call call = call_of(Kind::AllReduce, seq, rows, cols * sizeof(float));
   call.out = data;
   call.out_stride = stride * sizeof(float);
   trace(call, group_index);
@@ -200,12 +205,8 @@ void HostCommunicator::all_reduce(uint32_t group_index, uint32_t seq, float *dat
 Call HostCommunicator::gather_call(Kind kind, uint32_t seq, uint32_t root, const Seat &my, const Block &out,
                                    const ConstBlock &in, std::span<const uint64_t> part_bytes) {
   const Group &group = *my.group;
-  Call call;
-  call.kind = kind;
-  call.seq = seq;
+  Call call = call_of(kind, seq, in.rows, 0); // the parts add up to its row
   call.root = root;
-  call.step = step_;
-  call.rows = in.rows;
   call.in = in.data;
   call.in_stride = in.stride;
   const bool receives = kind == Kind::AllGather || my.position == root;
@@ -275,12 +276,7 @@ void HostCommunicator::gather(uint32_t group, uint32_t seq, uint32_t root, const
 
 void HostCommunicator::send(uint32_t peer, uint32_t seq, const ConstBlock &in) {
   HostChannel &to = channel(rank_, peer, Kind::Send);
-  Call call;
-  call.kind = Kind::Send;
-  call.seq = seq;
-  call.step = step_;
-  call.rows = in.rows;
-  call.row_bytes = in.row_bytes;
+  const Call call = call_of(Kind::Send, seq, in.rows, in.row_bytes);
   if (in.rows != 0) {
     trace(call, peer);
     if (in.rows * in.row_bytes > to.slot_bytes())
@@ -301,12 +297,7 @@ void HostCommunicator::send(uint32_t peer, uint32_t seq, const ConstBlock &in) {
 
 void HostCommunicator::recv(uint32_t peer, uint32_t seq, const Block &out) {
   HostChannel &from = channel(peer, rank_, Kind::Recv);
-  Call call;
-  call.kind = Kind::Recv;
-  call.seq = seq;
-  call.step = step_;
-  call.rows = out.rows;
-  call.row_bytes = out.row_bytes;
+  const Call call = call_of(Kind::Recv, seq, out.rows, out.row_bytes);
   if (out.rows != 0) {
     trace(call, peer);
     const MessageTag tag = from.front([&](WaitWord &word, uint32_t seen) {

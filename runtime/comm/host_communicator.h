@@ -29,6 +29,8 @@ private:
 
   const Seat &seat(uint32_t group, Kind kind);
   HostChannel &channel(uint32_t from, uint32_t to, Kind kind);
+  // What this rank is about to do in the current step, without its buffers.
+  Call call_of(Kind kind, uint32_t seq, uint64_t rows, uint64_t row_bytes) const;
   Call gather_call(Kind kind, uint32_t seq, uint32_t root, const Seat &seat, const Block &out, const ConstBlock &in,
                    std::span<const uint64_t> part_bytes);
   // Brings the group together over `call`; the last member to come checks that all agree and runs `at_last`
