@@ -2,7 +2,7 @@
 #include "runtime/plan/dump.h"
 #include "runtime/plan/hash.h"
 
-#include "flatbuffers/minireflect.h"
+#include <flatbuffers/minireflect.h>
 
 #include <charconv>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "runtime/plan/version.h"
 #include "runtime/support/error.h"
 
-#include "flatbuffers/minireflect.h"
+#include <flatbuffers/minireflect.h>
 
 #include <cerrno>
 #include <cstring>
