@@ -70,7 +70,8 @@ public:
     loop.in_flight = std::max(1u, plan_->root().pp());
     loop.output_rank = plan_->root().output_rank();
     loop.idle_spin = spare ? 50us : 1us;
-    loop.stall = world.timeout + world.timeout / 4;
+    if (count > 1) // one rank alone is at most slow
+      loop.stall = world.timeout + world.timeout / 4;
     loop.run_step = [this](uint32_t rank, const Step &step) {
       ranks_[rank]->run(step);
       return ranks_[rank]->logits(step);
