@@ -93,7 +93,8 @@ struct Ceilings {
 class Executor {
 public:
   // Called on the output rank's thread once a step's logits stand; `error` is empty unless the step failed, and
-  // then the executor is dead and every later step fails with the same sentence.
+  // then the executor is dead and every later step fails with the same sentence. Where a rank is lost for good, called from a
+  // thread of the executor's own with a step that it has not finished, whose results may have been handed on already.
   using StepDone = std::function<void(const StepBatch &, const LogitsView &, const std::string &error)>;
 
   // Verifies what it must, loads the weights, starts the rank threads. Throws llmrt::Error.

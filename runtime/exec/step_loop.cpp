@@ -47,6 +47,8 @@ void StepLoop::submit(std::shared_ptr<const StepBatch> batch) {
     const uint32_t seen = freed_.load();
     if (step.ranks_left.load(std::memory_order_acquire) == 0)
       break;
+    if (lost_.load(std::memory_order_acquire))
+      throw Error(world_.reason());
     freed_.wait(seen, {}, 1h);
   }
   last_id_ = batch->id;
@@ -159,8 +161,8 @@ bool StepLoop::sleep(std::unique_lock<std::mutex> &lock, std::chrono::nanosecond
   return !watch_wakes_.wait_for(lock, time, [this] { return watch_ends_; });
 }
 
-// Ranks that wait for each other find out themselves when one is lost. A rank that nobody waits for, and the end of the output
-// rank, which is to hand on the news, are the watch's.
+// Ranks that wait for each other find out themselves when one is lost. A rank that nobody waits for is the watch's, and so is
+// telling the caller where the output rank, which would, has nothing to hand on or is the one that is lost.
 void StepLoop::watch() {
   name_this_thread("watch");
   std::unique_lock lock(watch_mutex_);
@@ -171,12 +173,22 @@ void StepLoop::watch() {
   }
   if (!sleep(lock, 1s))
     return;
-  const uint64_t next = finished(options_.output_rank);
-  if (!is_submitted(next))
-    return;
-  const std::shared_ptr<const StepBatch> batch = slot_of(next).batch; // the output rank has not left it
+  const uint64_t step = finished(last_rank());
+  if (!is_submitted(step))
+    return; // all have come back
+  const std::shared_ptr<const StepBatch> batch = slot_of(step).batch; // somebody has not left it
+  lost_.store(true, std::memory_order_release);
+  freed_.advance();
   lock.unlock();
   options_.on_done(*batch, {}, world_.reason());
+}
+
+// The rank that has left the fewest steps.
+uint32_t StepLoop::last_rank() const {
+  uint32_t last = 0;
+  for (uint32_t rank = 1; rank < options_.ranks; ++rank)
+    last = finished(rank) < finished(last) ? rank : last;
+  return last;
 }
 
 // Until the watch ends, the world does, or a step stalls, which ends it.
@@ -187,11 +199,9 @@ void StepLoop::watch_steps(std::unique_lock<std::mutex> &lock) {
   std::array<uint64_t, 3> seen{};
   while (sleep(lock, tick) && !world_.aborted()) {
     uint64_t left = 0;
-    uint32_t last = 0;
-    for (uint32_t rank = 0; rank < options_.ranks; ++rank) {
+    for (uint32_t rank = 0; rank < options_.ranks; ++rank)
       left += finished(rank);
-      last = finished(rank) < finished(last) ? rank : last;
-    }
+    const uint32_t last = last_rank();
     const uint64_t step = finished(last);
     const std::array<uint64_t, 3> now = {world_.life_signs(), left, submitted_.load(std::memory_order_acquire)};
     if (now != seen || !is_submitted(step)) {

@@ -60,6 +60,7 @@ private:
   void watch();
   void watch_steps(std::unique_lock<std::mutex> &lock);
   bool sleep(std::unique_lock<std::mutex> &lock, std::chrono::nanoseconds time);
+  uint32_t last_rank() const;
   uint64_t finished(uint32_t rank) const { return finished_[rank].load(std::memory_order_acquire); }
   void stop();
 
@@ -80,6 +81,7 @@ private:
   std::mutex watch_mutex_;
   std::condition_variable watch_wakes_;
   bool watch_ends_ = false;
+  std::atomic<bool> lost_{false}; // some rank will not leave its step
   std::thread watch_;
 };
 

@@ -11,9 +11,10 @@ from frozen import Frozen
 DEADLINE = 2  # seconds that ranks wait for each other
 
 
-def stop_rank(plan, *args, rank=1):
+def stop_rank(plan, *args, rank):
     """Serves the plan, stops a rank's thread under load, and sees everything end as it should. None, or why tracing is not
-    possible here."""
+    possible here. Not for the output rank: its thread runs the engine's code as well, and to be stopped inside a lock is no
+    fault that devices or peers cause (test/unit/exec/step_loop_test.cpp has the output rank hang where they can)."""
     server = harness.Server(plan, "--collective-timeout", DEADLINE, *args)
     errors = []
 
@@ -48,8 +49,8 @@ def stop_rank(plan, *args, rank=1):
     assert "this server ends" in log
 
 
-@pytest.mark.parametrize("tp,pp", [(3, 1), (1, 2)])
-def test_a_rank_that_stops(tmp_path, tp, pp):
+@pytest.mark.parametrize("tp,pp,rank", [(3, 1, 1), (1, 2, 0)])
+def test_a_rank_that_stops(tmp_path, tp, pp, rank):
     model = harness.checkpoint("llama-tied", str(tmp_path))
-    if why := stop_rank(harness.compile_plan(model, tmp_path / "plan.fb", tp, pp)):
+    if why := stop_rank(harness.compile_plan(model, tmp_path / "plan.fb", tp, pp), rank=rank):
         pytest.skip(f"this machine forbids tracing: {why}")

@@ -17,18 +17,16 @@ from test_faults import stop_rank  # noqa: E402
 
 def main():
     failed = 0
-    for layout, ways in (("2x1", ("auto", "host")), ("1x2", ("auto",))):
-        for way in ways:
-            for rank in (0, 1):
-                start = time.time()
-                try:
-                    why = stop_rank(folder / f"models/llama-tied/float32-{layout}.fb", "--backend", "cuda", "--share-devices",
-                                    "--collectives", way, rank=rank)
-                    said = f"not possible here: {why}" if why else "ended as it should"
-                except Exception as e:
-                    failed += 1
-                    said = f"FAILED: {str(e)[-1500:]}"
-                print(f"rank {rank} of {layout} stopped, collectives {way}: {said} ({time.time() - start:.0f} s)", flush=True)
+    for layout, rank, way in (("2x1", 1, "auto"), ("2x1", 1, "host"), ("1x2", 0, "auto")):
+        start = time.time()
+        try:
+            why = stop_rank(folder / f"models/llama-tied/float32-{layout}.fb", "--backend", "cuda", "--share-devices",
+                            "--collectives", way, rank=rank)
+            said = f"not possible here: {why}" if why else "ended as it should"
+        except Exception as e:
+            failed += 1
+            said = f"FAILED: {str(e)[-1500:]}"
+        print(f"rank {rank} of {layout} stopped, collectives {way}: {said} ({time.time() - start:.0f} s)", flush=True)
     sys.exit(1 if failed else 0)
 
 

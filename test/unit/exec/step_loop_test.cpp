@@ -237,6 +237,15 @@ TEST(StepLoopWatch, TellsOfAStepThatStalls) {
     {
       StepLoop steps(std::move(loop), *world);
       steps.submit(batch(7));
+      std::string refused; // a caller that waits for room is told as well
+      std::thread waiting([&] {
+        try {
+          for (uint64_t id = 8; id < 11; ++id)
+            steps.submit(batch(id));
+        } catch (const Error &e) {
+          refused = e.what();
+        }
+      });
       const auto start = std::chrono::steady_clock::now();
       while (!world->aborted() && std::chrono::steady_clock::now() - start < 20s)
         std::this_thread::sleep_for(1ms);
@@ -244,11 +253,13 @@ TEST(StepLoopWatch, TellsOfAStepThatStalls) {
       EXPECT_NE(world->reason().find("rank 1 has not finished step 7"), std::string::npos) << world->reason();
       const auto told = [&] {
         std::lock_guard lock(mutex);
-        return !errors.empty() && (output_rank == 0 || errors.back().find("step 7") != std::string::npos);
+        return !errors.empty() && errors.back().find("step 7") != std::string::npos;
       };
       while (!told() && std::chrono::steady_clock::now() - start < 20s)
         std::this_thread::sleep_for(1ms);
       EXPECT_TRUE(told());
+      waiting.join();
+      EXPECT_NE(refused.find("step 7"), std::string::npos);
       release = true;
     }
   }
