@@ -183,7 +183,7 @@ void Api::generate(const HttpRequest &request, const std::shared_ptr<Exchange> &
     generations_.push_back(running);
   }
   running->start();
-  if (draining_) // it may have come between
+  if (ending_) // which may have come between
     running->shut_down();
 }
 
@@ -284,6 +284,7 @@ void Api::detokenize(const HttpRequest &request, const std::shared_ptr<Exchange>
 void Api::drain() { draining_ = true; }
 
 void Api::shut_down_running() {
+  ending_ = true;
   std::vector<std::weak_ptr<Generation>> generations;
   {
     std::lock_guard lock(mutex_);

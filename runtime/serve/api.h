@@ -72,7 +72,8 @@ private:
   const Run run_on_pool_;
   const std::shared_ptr<EventGate> gate_ = std::make_shared<EventGate>();
   const std::shared_ptr<GenerationCounts> counts_ = std::make_shared<GenerationCounts>();
-  std::atomic<bool> draining_ = false;
+  std::atomic<bool> draining_ = false; ///< no new requests
+  std::atomic<bool> ending_ = false;   ///< and those that run are ended
 
   std::mutex mutex_; // guards what follows
   std::set<std::string> warned_fields_;

@@ -30,7 +30,7 @@ void FakeEngine::die(const std::string &why) {
 }
 
 uint64_t FakeEngine::submit(EngineRequest request, SubmitError &error, std::string &message) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   error = SubmitError::None;
   if (!fatal_.empty()) {
     error = SubmitError::Dead;
@@ -51,7 +51,11 @@ uint64_t FakeEngine::submit(EngineRequest request, SubmitError &error, std::stri
   prompt_ = request.prompt;
   active_.emplace_back(next_id_, std::move(request));
   changed_.notify_all();
-  return next_id_++;
+  const uint64_t id = next_id_++;
+  lock.unlock();
+  if (on_submitted)
+    on_submitted();
+  return id;
 }
 
 void FakeEngine::cancel(uint64_t id) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -24,6 +25,7 @@ public:
   std::string script = "Hello, world! 👋 And more text follows here.";
   std::chrono::microseconds step{0};
   std::string fail_with;    ///< after three tokens
+  std::function<void()> on_submitted; ///< called before submit() returns
   std::atomic<uint32_t> max_active{1 << 20}; ///< more are refused as QueueFull
   std::atomic<double> stalled{0};
 

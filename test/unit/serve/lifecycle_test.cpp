@@ -135,6 +135,20 @@ TEST_F(Lifecycle, StopLetsShortRequestsFinish) {
   EXPECT_EQ(Client(server->port()).get("/health").status, 0) << "nothing listens any more";
 }
 
+// A stop that comes while a request is being handed to the engine: it has been taken, so it gets its time like the others.
+TEST_F(Lifecycle, StopWhileARequestIsTaken) {
+  engine.step = milliseconds(5);
+  engine.on_submitted = [&] {
+    server->stop();
+    EXPECT_TRUE(eventually([&] { return get("/health").status != 200; }));
+  };
+  Client client(port());
+  client.send(Client::post_text("/v1/completions", R"({"prompt": "x", "max_tokens": 20})"));
+  EXPECT_EQ(client.receive().status, 200);
+  client.close();
+  EXPECT_TRUE(eventually([&] { return run_returned.load(); }));
+}
+
 TEST_F(Lifecycle, StopEndsLongRequests) {
   make_endless();
   options.drain_time = milliseconds(300);
