@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every test that needs a GPU: kernels, goldens through the CUDA backend for all layouts (ranks share the GPUs there are), the
-# same text from steps scheduled ahead, and, where real-size outlines were carried, bf16 logits beside transformers'.
+# Every test that needs a GPU: kernels; goldens through the CUDA backend for all layouts (ranks share the GPUs there are), some
+# of them over every way to talk; ranks that stop; the same text from steps scheduled ahead; and, where real-size outlines were
+# carried, bf16 logits beside transformers'.
 #
 #   tools/gpu-test.sh             on a machine that has built llmc with nvcc
 #   tools/gpu-test.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
@@ -8,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 python=${PYTHON:-python3}
 [ ! -x .venv/bin/python ] || python=${PYTHON:-.venv/bin/python}
@@ -24,6 +25,9 @@ nvidia-smi -L || { echo "gpu-test: no NVIDIA driver here; these tests need a GPU
 failed=0
 "$folder/bin/cuda_kernels_test" --gtest_brief=1 || failed=1
 "$python" test/gpu/check_goldens.py "$folder" || failed=1
+for way in peer host; do
+  "$python" test/gpu/check_goldens.py "$folder" --collectives $way llama-bias qwen3-7 || failed=1
+done
 "$python" test/gpu/check_faults.py "$folder" || failed=1
 "$python" test/gpu/check_ahead.py "$folder" || failed=1
 for model in "$folder"/big/*/; do

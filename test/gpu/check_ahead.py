@@ -5,17 +5,16 @@ different lengths side by side, are the same as when every step waits for the on
 
     test/gpu/check_ahead.py FOLDER [WORD …]     FOLDER as test/gpu/prepare.py made it; only models with a WORD in their name
 """
-import concurrent.futures
 import json
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 folder = Path(sys.argv[1]).resolve()
 os.environ["LLMC_BUILD_DIR"] = str(folder)
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "e2e"), str(Path(__file__).resolve().parent)]
+import golden_runs  # noqa: E402
 import harness  # noqa: E402
 
 # A penalty would leave the sampling to the host, and a step that it reads is not run ahead of.
@@ -47,21 +46,8 @@ def check(plan, meta, cases):
 
 
 def main():
-    only, work, start = sys.argv[2:], [], time.time()
-    for model in sorted((folder / "models").iterdir()):
-        if only and not any(word in model.name for word in only):
-            continue
-        meta, cases = harness.goldens(harness.GOLDEN / f"goldens/{model.name}.npz")
-        for plan in sorted(model.glob("float32-*x1.fb")):
-            work.append((f"{model.name} {plan.stem}", plan, meta, cases))
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
-        for (what, *_), why in zip(work, pool.map(lambda w: check(*w[1:]), work)):
-            if why:
-                failed += 1
-                print(f"FAILED {what}: {why}", flush=True)
-    print(f"steps ahead on the GPU: {len(work) - failed} passed, {failed} failed, {time.time() - start:.0f} s")
-    sys.exit(1 if failed or not work else 0)
+    work = list(golden_runs.golden_plans(folder, sys.argv[2:], "float32-*x1.fb"))
+    sys.exit(golden_runs.run_all("steps ahead on the GPU", work, check))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ within the tolerance against transformers in float32. Ranks share the GPUs that 
 FOLDER as test/gpu/prepare.py made it; words choose among the models, WAY is llmrt's (auto, nccl, peer, host).
 """
 import argparse
-import concurrent.futures
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -21,7 +19,8 @@ parser.add_argument("--collectives", default="auto")
 args = parser.parse_intermixed_args()
 folder = args.folder
 os.environ["LLMC_BUILD_DIR"] = str(folder)
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "e2e"), str(Path(__file__).resolve().parent)]
+import golden_runs  # noqa: E402
 import harness  # noqa: E402
 
 
@@ -39,23 +38,11 @@ def check(plan, meta, cases, mode):
 
 
 def main():
-    work, start = [], time.time()
-    for model in sorted((folder / "models").iterdir()):
-        if args.words and not any(word in model.name for word in args.words):
-            continue
-        meta, cases = harness.goldens(harness.GOLDEN / f"goldens/{model.name}.npz")
-        for plan in sorted(model.glob("float32-*.fb")):
-            for mode in ([], ["--eager"]) if plan.stem.endswith("1x1") else ([],):
-                work.append((f"{model.name} {plan.stem} {' '.join(mode)}", plan, meta, cases, mode))
-    failed = 0
-    # Start-up is most of each run, so several run at once.
-    with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
-        for (what, *_), why in zip(work, pool.map(lambda w: check(*w[1:]), work)):
-            if why:
-                failed += 1
-                print(f"FAILED {what}: {why}", flush=True)
-    print(f"goldens on the GPU, collectives {args.collectives}: {len(work) - failed} passed, {failed} failed, {time.time() - start:.0f} s")
-    sys.exit(1 if failed else 0)
+    work = []
+    for name, plan, meta, cases in golden_runs.golden_plans(folder, args.words, "float32-*.fb"):
+        for mode in ([], ["--eager"]) if plan.stem.endswith("1x1") else ([],):
+            work.append((" ".join([name, *mode]), plan, meta, cases, mode))
+    sys.exit(golden_runs.run_all(f"goldens on the GPU, collectives {args.collectives}", work, check))
 
 
 if __name__ == "__main__":

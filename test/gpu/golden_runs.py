@@ -1,0 +1,29 @@
+"""What the GPU checks over the golden checkpoints share: which plans there are, and running many of them at once."""
+import concurrent.futures
+import os
+import time
+
+import harness
+
+
+def golden_plans(folder, words, pattern):
+    """(name, plan, meta, cases) of the plans in FOLDER/models/*, of models with one of the words in their name."""
+    for model in sorted((folder / "models").iterdir()):
+        if words and not any(word in model.name for word in words):
+            continue
+        meta, cases = harness.goldens(harness.GOLDEN / f"goldens/{model.name}.npz")
+        for plan in sorted(model.glob(pattern)):
+            yield f"{model.name} {plan.stem}", plan, meta, cases
+
+
+def run_all(title, work, check):
+    """Calls check(*arguments), which says what is wrong or None, for every (name, *arguments); the exit status for it all. No
+    work is a failure. Start-up is most of each run, so several run at once."""
+    failed, start = 0, time.time()
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
+        for (name, *_), why in zip(work, pool.map(lambda w: check(*w[1:]), work)):
+            if why:
+                failed += 1
+                print(f"FAILED {name}: {why}", flush=True)
+    print(f"{title}: {len(work) - failed} passed, {failed} failed, {time.time() - start:.0f} s")
+    return 1 if failed or not work else 0
