@@ -195,6 +195,7 @@ public:
   }
 
   std::string backend() const override { return executor_->backend(); }
+  std::vector<int> placement() const override { return executor_->placement(); }
   exec::Ceilings measure_ceilings() override { return executor_->measure_ceilings(); }
   std::vector<exec::RankMemory> memory() const override { return executor_->memory(); }
 

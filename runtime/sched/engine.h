@@ -100,6 +100,9 @@ public:
   // See exec::Executor::backend(); empty where there is none.
   virtual std::string backend() const { return {}; }
 
+  // See exec::Executor::placement().
+  virtual std::vector<int> placement() const { return {}; }
+
   // See exec::Executor::measure_ceilings(); only while idle.
   virtual exec::Ceilings measure_ceilings() { return {}; }
 

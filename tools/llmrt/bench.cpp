@@ -1,4 +1,5 @@
 // `llmrt bench`: how fast this plan runs here, each figure beside the limit that the same run measured.
+#include "runtime/exec/op_floor.h"
 #include "runtime/plan/loaded_plan.h"
 #include "runtime/support/error.h"
 #include "tools/llmrt/bench_floor.h"
@@ -105,7 +106,7 @@ private:
 class Bench {
 public:
   Bench(const BenchFlags &flags, Started &started)
-      : flags_(flags), plan_(started.plan->root()), engine_(*started.engine), load_(engine_, plan_), floor_(floor_of(plan_)) {}
+      : flags_(flags), loaded_(*started.plan), plan_(started.plan->root()), engine_(*started.engine), load_(engine_, plan_), floor_(floor_of(plan_)) {}
 
   ordered_json run() {
     ceilings_ = engine_.measure_ceilings();
@@ -170,11 +171,17 @@ private:
     return median(gaps);
   }
 
-  // What a decode step cannot go below: bytes over bandwidth, or operations over the products' rate.
+  // What a decode step cannot go below if all of it could overlap: bytes over bandwidth, or operations over the products' rate.
   double decode_floor(int batch, double context) const {
     const double bytes = floor_.weight_bytes + floor_.kv_bytes_per_token * context * batch;
     const double flops = (floor_.flops_per_token + floor_.flops_per_row) * batch;
     return std::max(bytes / ceilings_.read_bytes_per_s, flops / ceilings_.matmul_flops_per_s);
+  }
+
+  // What it cannot go below op by op.
+  double serial_floor(int batch, double context) const {
+    return exec::serial_floor_seconds(loaded_, exec::decode_shape(loaded_, batch, static_cast<int>(context)), ceilings_,
+                                      engine_.placement());
   }
 
   void latency() {
@@ -202,11 +209,14 @@ private:
       const int steps = 1 + batch * flags_.context / static_cast<int>(plan_.limits()->max_batched_tokens());
       const int output = std::min(flags_.output + 2 * steps, static_cast<int>(plan_.limits()->max_model_len()) - flags_.context);
       const auto tracks = burst(batch, flags_.context, output);
-      const double step = step_seconds(tracks), floor = decode_floor(batch, flags_.context + output / 2.0);
-      say("decode      batch %4d, context %5d: %.3f ms a step, %.0f tok/s; floor %.3f ms, %.0f%% of it\n", batch, flags_.context,
-          step * 1e3, batch / step, floor * 1e3, floor / step * 100);
-      result_["decode"].push_back({{"batch", batch}, {"context", flags_.context}, {"step_s", step}, {"floor_s", floor},
-                                   {"share_of_floor", floor / step}});
+      const double step = step_seconds(tracks), context = flags_.context + output / 2.0;
+      const double floor = decode_floor(batch, context), serial = serial_floor(batch, context);
+      say("decode      batch %4d, context %5d: %.3f ms a step, %.0f tok/s; floor op by op %.3f ms, %.0f%% of it; of the whole "
+          "step %.3f ms, %.0f%%\n",
+          batch, flags_.context, step * 1e3, batch / step, serial * 1e3, serial / step * 100, floor * 1e3, floor / step * 100);
+      result_["decode"].push_back({{"batch", batch}, {"context", flags_.context}, {"step_s", step},
+                                   {"serial_floor_s", serial}, {"share_of_serial_floor", serial / step},
+                                   {"floor_s", floor}, {"share_of_floor", floor / step}});
     }
   }
 
@@ -268,6 +278,7 @@ private:
   }
 
   const BenchFlags &flags_;
+  const plan::LoadedPlan &loaded_;
   const plan::Plan &plan_;
   Engine &engine_;
   Load load_;

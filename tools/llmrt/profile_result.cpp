@@ -1,5 +1,6 @@
 #include "tools/llmrt/profile_result.h"
 
+#include "runtime/exec/op_floor.h"
 #include "runtime/plan/access.h"
 
 #include <cxxabi.h>
@@ -199,9 +200,7 @@ void attribute(Profile &profile, const plan::LoadedPlan &plan, const exec::StepB
     result.op = op;
     result.layer = program.ops()->Get(op)->layer();
     result.cost = exec::cost_of(plan, rank, op, step);
-    const double share = shares[rank];
-    result.floor_s = std::max(static_cast<double>(result.cost.bytes()) / (profile.ceilings.read_bytes_per_s * share),
-                              static_cast<double>(result.cost.flops) / (profile.ceilings.matmul_flops_per_s * share));
+    result.floor_s = exec::floor_seconds(result.cost, profile.ceilings, shares[rank]);
   };
   for (uint32_t rank = 0; rank < profile.ranks; ++rank) {
     add(rank, exec::kPhaseInputs, false);
