@@ -44,8 +44,8 @@ struct StepBatch {
   // [T], or empty: all ids are known. Where >= 0, the token's id is the one that the executor drew for this row of logits in
   // the step submitted before this one, and `ids` holds 0. Only for executors that run_ahead().
   std::vector<int32_t> from_rows = {};
-  // Sees the step's ops as they run; must outlive the step. On CUDA the step is not replayed as a graph then, but has the
-  // graph's shapes.
+  // Sees the step's ops as they run; must outlive the step. On CUDA a step whose ops it wants to see is not replayed as a graph,
+  // but has the graph's shapes.
   StepObserver *observer = nullptr;
 };
 

@@ -13,6 +13,7 @@ struct KernelSpan {
   uint32_t device = 0, stream = 0;
   int64_t start_ns = 0, end_ns = 0; // of the steady clock
   std::string name;
+  bool copy = false; // a copy or a fill, no kernel
 };
 
 // Records from its creation to its end; one at a time in a process.

@@ -10,11 +10,15 @@ namespace llmrt::exec {
 enum Phase : uint32_t {
   kPhaseFirst = 0xffffff00,
   kPhaseStep = kPhaseFirst, // all of the step on a rank
+  kPhaseLaunch,             // CUDA: the host's part, until all of the step is queued
   kPhaseInputs,             // CUDA: the batch to the device
   kPhaseAngles,             // CPU: the table of rope angles
   kPhaseSampling,           // tokens drawn on the device, copies included
   kPhaseResults,            // CUDA: logits to the host
 };
+
+// What the engine does on the host for a step.
+enum class EngineWork { Compose, Results }; // until it is submitted; from its results on
 
 // Called on the ranks' own threads, each rank from one thread. On CUDA what lies between begin() and end() is the launch of
 // the work, not the work; a tracer (kernel_tracer.h) ties the two together.
@@ -22,9 +26,14 @@ class StepObserver {
 public:
   virtual ~StepObserver() = default;
   // `op`: an index into the rank's Program.ops, or a Phase. One op may begin and end more than once in a step. Spans of a
-  // rank do not overlap, but that kPhaseStep holds them all.
+  // rank do not overlap, but that kPhaseStep holds them all, and kPhaseLaunch those of a launch. Where a step is launched before
+  // the one before it has ended, so are its kPhaseStep and that one's.
   virtual void begin(uint64_t step, uint32_t rank, uint32_t op) = 0;
   virtual void end(uint64_t step, uint32_t rank, uint32_t op) = 0;
+  // False: phases are all that it wants to see, so that CUDA may replay graphs as usual.
+  virtual bool sees_ops() const { return true; }
+  // On threads of the engine, one for each kind of work.
+  virtual void engine_worked(uint64_t /*step*/, EngineWork, double /*seconds*/) {}
 };
 
 // The span of one op, where somebody looks.

@@ -5,6 +5,8 @@
 //   - the delivery thread calls on_event, so that no user's callback ever delays a step or runs under a lock.
 // Locks: step_mutex_ (a step's results are being applied) before mutex_ (everything else). Neither is held
 // while the executor's submit() or a callback runs.
+#include "runtime/exec/kernel_tracer.h"
+#include "runtime/exec/step_observer.h"
 #include "runtime/sched/engine_model.h"
 #include "runtime/sched/scheduler.h"
 #include "runtime/sched/step_output.h"
@@ -17,6 +19,7 @@
 #include <random>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 namespace llmrt {
 namespace {
@@ -196,6 +199,11 @@ public:
 
   std::string backend() const override { return executor_->backend(); }
   std::vector<int> placement() const override { return executor_->placement(); }
+  void observe(exec::StepObserver *observer) override {
+    std::lock_guard lock(mutex_);
+    observer_ = observer;
+  }
+  std::unique_ptr<exec::KernelTracer> trace_kernels() override { return executor_->trace_kernels(); }
   exec::Ceilings measure_ceilings() override { return executor_->measure_ceilings(); }
   std::vector<exec::RankMemory> memory() const override { return executor_->memory(); }
 
@@ -267,15 +275,19 @@ private:
     std::unique_lock lock(mutex_);
     std::shared_ptr<exec::StepBatch> batch;
     std::vector<StepWork> work;
+    double worked = 0; // for the next step, in seconds; counted where somebody looks
     for (;;) {
       wake_scheduler_.wait(lock, [this] {
         return stopping_ || (changed_ && fatal_.empty() && in_flight_.size() < max_in_flight_);
       });
       if (stopping_)
         return;
+      exec::StepObserver *const observer = observer_;
+      const Clock::time_point woke = observer ? Clock::now() : Clock::time_point();
       if (!batch)
         batch = batches_->take();
       batch->id = next_step_;
+      batch->observer = observer;
       bool ready = false;
       std::string why;
       try {
@@ -295,9 +307,11 @@ private:
           die("the scheduler failed: " + why);
           lock.lock();
         }
+        if (observer)
+          worked += seconds_between(woke, Clock::now());
         continue;
       }
-      ++next_step_;
+      const uint64_t id = next_step_++;
       InFlight step;
       if (!spare_work_.empty()) {
         step.work = std::move(spare_work_.back());
@@ -320,6 +334,8 @@ private:
         die(e.what());
       }
       batch.reset();
+      if (observer)
+        observer->engine_worked(id, exec::EngineWork::Compose, std::exchange(worked, 0) + seconds_between(woke, Clock::now()));
       lock.lock();
     }
   }
@@ -331,6 +347,7 @@ private:
       die(error);
       return;
     }
+    const Clock::time_point came = batch.observer ? Clock::now() : Clock::time_point();
     std::unique_lock step_lock(step_mutex_);
     InFlight step;
     uint64_t expected = batch.id;
@@ -368,6 +385,8 @@ private:
         idle_.notify_all();
     }
     step.work.clear(); // the last reference to a request may go here: no lock is held
+    if (batch.observer)
+      batch.observer->engine_worked(batch.id, exec::EngineWork::Results, seconds_between(came, Clock::now()));
     std::lock_guard lock(mutex_);
     spare_work_.push_back(std::move(step.work));
   }
@@ -530,6 +549,7 @@ private:
   Clock::time_point last_progress_ = Clock::now();
   Clock::time_point last_step_; // the end of the last step
   std::string fatal_;
+  exec::StepObserver *observer_ = nullptr;
   bool changed_ = false, draining_ = false, stopping_ = false, delivery_stops_ = false, delivering_ = false;
 
   std::shared_ptr<BatchPool> batches_ = std::make_shared<BatchPool>();
@@ -538,6 +558,8 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<exec::KernelTracer> Engine::trace_kernels() { return nullptr; }
 
 std::unique_ptr<Engine> create_engine(const EngineModel &model, const EngineOptions &options,
                                       const ExecutorFactory &make_executor) {

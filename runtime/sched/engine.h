@@ -106,6 +106,11 @@ public:
   // See exec::Executor::measure_ceilings(); only while idle.
   virtual exec::Ceilings measure_ceilings() { return {}; }
 
+  // Shows the steps composed from now on to `observer`, which must outlive them, or to nobody; only while idle.
+  virtual void observe(exec::StepObserver * /*observer*/) {}
+  // See exec::Executor::trace_kernels(); only while idle.
+  virtual std::unique_ptr<exec::KernelTracer> trace_kernels();
+
   // Measured bytes of each rank, as the executor reports them.
   virtual std::vector<exec::RankMemory> memory() const = 0;
 

@@ -5,6 +5,7 @@
 #include "tools/llmrt/bench_floor.h"
 #include "tools/llmrt/commands.h"
 #include "tools/llmrt/startup.h"
+#include "tools/llmrt/step_watch.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -31,7 +33,7 @@ struct BenchFlags {
   int input = 128, output = 128, context = 1024;
   int requests = 256, concurrency = 64;
   double rate = 0;
-  bool json = false;
+  bool gaps = false, json = false;
 };
 
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
@@ -105,8 +107,9 @@ private:
 
 class Bench {
 public:
-  Bench(const BenchFlags &flags, Started &started)
-      : flags_(flags), loaded_(*started.plan), plan_(started.plan->root()), engine_(*started.engine), load_(engine_, plan_), floor_(floor_of(plan_)) {}
+  // `watch` must outlive the engine.
+  Bench(const BenchFlags &flags, Started &started, StepWatch &watch)
+      : flags_(flags), watch_(watch), loaded_(*started.plan), plan_(started.plan->root()), engine_(*started.engine), load_(engine_, plan_), floor_(floor_of(plan_)) {}
 
   ordered_json run() {
     ceilings_ = engine_.measure_ceilings();
@@ -208,7 +211,7 @@ private:
       // Prompts arrive over several steps; outputs are long enough that all overlap.
       const int steps = 1 + batch * flags_.context / static_cast<int>(plan_.limits()->max_batched_tokens());
       const int output = std::min(flags_.output + 2 * steps, static_cast<int>(plan_.limits()->max_model_len()) - flags_.context);
-      const auto tracks = burst(batch, flags_.context, output);
+      const auto tracks = watched_burst(batch, output, nullptr);
       const double step = step_seconds(tracks), context = flags_.context + output / 2.0;
       const double floor = decode_floor(batch, context), serial = serial_floor(batch, context);
       say("decode      batch %4d, context %5d: %.3f ms a step, %.0f tok/s; floor op by op %.3f ms, %.0f%% of it; of the whole "
@@ -217,7 +220,59 @@ private:
       result_["decode"].push_back({{"batch", batch}, {"context", flags_.context}, {"step_s", step},
                                    {"serial_floor_s", serial}, {"share_of_serial_floor", serial / step},
                                    {"floor_s", floor}, {"share_of_floor", floor / step}});
+      if (engine_.backend() != "cpu")
+        say_host(result_["decode"].back());
+      if (flags_.gaps)
+        gaps(batch, output, result_["decode"].back());
     }
+  }
+
+  // While the engine's steps are watched (not on CPUs, where watching would take time from the ops).
+  std::vector<Track> watched_burst(int batch, int output, exec::KernelTracer *tracer) {
+    quiet();
+    watch_.restart(tracer);
+    engine_.observe(engine_.backend() == "cpu" ? nullptr : &watch_);
+    std::vector<Track> result = burst(batch, flags_.context, output);
+    quiet();
+    engine_.observe(nullptr);
+    return result;
+  }
+
+  // Until the engine is idle and no rank has a step left.
+  void quiet() {
+    if (!engine_.wait_idle(10))
+      throw Error("the engine was not idle ten seconds after its last answer");
+    watch_.wait();
+  }
+
+  void say_host(ordered_json &line) {
+    const HostTimes host = watch_.host_times();
+    say("            host %.1f us a step: composing it %.1f, launching it %.1f, taking its results in %.1f\n", host.total() * 1e6,
+        host.compose * 1e6, host.launch * 1e6, host.results * 1e6);
+    line["host_s"] = {{"total", host.total()}, {"compose", host.compose}, {"launch", host.launch}, {"results", host.results}};
+  }
+
+  // The same steps again with every kernel traced, which slows the host but not what lies between a device's kernels.
+  void gaps(int batch, int output, ordered_json &line) {
+    const std::unique_ptr<exec::KernelTracer> tracer = engine_.trace_kernels();
+    if (!tracer)
+      throw Error("--gaps looks at kernels of GPUs, and this plan runs on CPUs");
+    watched_burst(batch, output, tracer.get());
+    const std::vector<exec::KernelSpan> kernels = tracer->collect();
+    double idle = 0, most = 0;
+    size_t steps = 0;
+    for (uint32_t rank = 0; rank < loaded_.num_ranks(); ++rank) {
+      const std::vector<double> of_rank = idle_between_steps(kernels, rank);
+      idle = std::max(idle, quantile(of_rank, 0.5));
+      most = std::max(most, quantile(of_rank, 0.95));
+      steps = of_rank.size();
+    }
+    if (steps == 0)
+      throw Error("the tracer has seen no two steps that follow each other, so what lies between them is not known");
+    watch_.restart(nullptr);
+    say("            idle between steps %.1f us (95%% of %zu: at most %.1f), without sampling and inputs\n", idle * 1e6, steps,
+        most * 1e6);
+    line["idle_between_steps_s"] = {{"median", idle}, {"quantile_95", most}, {"steps", steps}};
   }
 
   void prefill() {
@@ -278,6 +333,7 @@ private:
   }
 
   const BenchFlags &flags_;
+  StepWatch &watch_;
   const plan::LoadedPlan &loaded_;
   const plan::Plan &plan_;
   Engine &engine_;
@@ -297,6 +353,7 @@ void add_bench_command(CLI::App &app) {
                "Examples:\n"
                "  llmrt bench plan.fb                                       # latency, batched decode, prefill\n"
                "  llmrt bench plan.fb --what decode --batch 1,64 --context 4096\n"
+               "  llmrt bench plan.fb --what decode --batch 256 --gaps      # also the GPU's idle time between steps\n"
                "  llmrt bench plan.fb --what throughput --requests 512 --input 1024 --output 1024 --concurrency 256\n"
                "  llmrt bench plan.fb --what throughput --rate 8            # open loop: 8 requests a second\n");
   flags->start.no_prefix_cache = true; // prompts are random; a cache would only be in the way
@@ -313,12 +370,14 @@ void add_bench_command(CLI::App &app) {
   cmd->add_option("--requests", flags->requests, "Requests of throughput")->capture_default_str();
   cmd->add_option("--concurrency", flags->concurrency, "Requests at once of throughput")->capture_default_str();
   cmd->add_option("--rate", flags->rate, "Throughput: requests a second, in place of --concurrency");
+  cmd->add_flag("--gaps", flags->gaps, "Decode on GPUs: run again with kernels traced (CUPTI), for how long the device is idle between steps");
   cmd->add_flag("--json", flags->json, "Print the figures as JSON");
   cmd->callback([flags] {
     if (flags->input < 1 || flags->output < 2 || flags->context < 1 || flags->requests < 1 || flags->concurrency < 1)
       throw CLI::ValidationError("--input, --context, --requests and --concurrency must be at least 1, --output at least 2");
+    std::optional<StepWatch> watch; // outlives the engine
     Started started = start(flags->start, 1u << 16, true);
-    const ordered_json result = Bench(*flags, started).run();
+    const ordered_json result = Bench(*flags, started, watch.emplace(started.plan->num_ranks())).run();
     if (flags->json)
       std::printf("%s\n", result.dump(2).c_str());
   });

@@ -110,7 +110,7 @@ bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, boo
   upload(step, shape, before, draws);
   std::unique_ptr<Graph> &graph = graph_by_bucket_[{shape.seqs, shape.max_context}];
   const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, step.batch->observer};
-  if (context.observer) {
+  if (context.observer && context.observer->sees_ops()) {
     program_->run(context);
     return true;
   }
@@ -168,6 +168,7 @@ void Rank::launch(const Step &step) {
   Turn &turn = turns_[launched_ % 2], &other = turns_[(launched_ + 1) % 2];
   if (batch.observer)
     batch.observer->begin(batch.id, rank_, kPhaseStep); // poll() ends it
+  const ObservedSpan launching(batch.observer, batch.id, rank_, kPhaseLaunch);
   if (link_)
     link_->begin_step(batch.id);
   StepShape shape = shape_of(step);

@@ -215,23 +215,23 @@ private:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL: {
       const auto &kernel = reinterpret_cast<const CUpti_ActivityKernel9 &>(record);
-      add(kernel, kernel.name ? kernel.name : "kernel");
+      add(kernel, kernel.name ? kernel.name : "kernel", false);
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto &copy = reinterpret_cast<const CUpti_ActivityMemcpy5 &>(record);
       add(copy, copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD   ? "copy to device"
                 : copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ? "copy to host"
-                                                                   : "copy on device");
+                                                                   : "copy on device", true);
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
       const auto &copy = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4 &>(record);
-      add(copy, "copy between devices");
+      add(copy, "copy between devices", true);
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
-      add(reinterpret_cast<const CUpti_ActivityMemset4 &>(record), "fill");
+      add(reinterpret_cast<const CUpti_ActivityMemset4 &>(record), "fill", true);
       return;
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
@@ -245,13 +245,14 @@ private:
     }
   }
 
-  template <typename Record> void add(const Record &record, const char *name) {
+  template <typename Record> void add(const Record &record, const char *name, bool copy) {
     KernelSpan span;
     span.device = record.deviceId;
     span.stream = record.streamId;
     span.start_ns = static_cast<int64_t>(record.start) + offset_;
     span.end_ns = static_cast<int64_t>(record.end) + offset_;
     span.name = name;
+    span.copy = copy;
     spans_.emplace_back(record.correlationId, std::move(span));
   }
 
