@@ -69,6 +69,8 @@ struct ExecutorOptions {
   unsigned threads = 0;      // CPU threads shared by all ranks; 0: every core of this process's affinity mask
   double collective_timeout_s = 60;
   std::function<void(const LoadProgress &)> on_progress; // called from one thread, a few times a second
+  // CUDA: graphs captured and to be captured, of all ranks together; called from the thread that creates the executor.
+  std::function<void(uint64_t done, uint64_t total)> on_capture;
   bool trace_collectives = false; // check sequence numbers at run time
   std::string backend = "auto";   // cpu, cuda, or auto: cuda where plan, machine and build have it, cpu otherwise
   bool share_devices = false;     // CUDA: several ranks may run on one GPU

@@ -63,6 +63,7 @@ struct EngineOptions {
   bool algorithm_cache = true;          // CUDA: keep the algorithms chosen by timing
   bool run_ahead = true;                // schedule a step while the one before runs, where the executor can
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
+  std::function<void(uint64_t done, uint64_t total)> on_capture_progress; // CUDA: of graphs
 };
 
 struct EngineStats {

@@ -40,6 +40,7 @@ std::unique_ptr<Engine> Engine::create(std::shared_ptr<const plan::LoadedPlan> p
     exec.on_progress = [&options](const exec::LoadProgress &p) {
       options.on_load_progress(p.bytes_done, p.bytes_total);
     };
+  exec.on_capture = options.on_capture_progress;
   return create_engine(model, options, [&](exec::Executor::StepDone done) {
     return exec::Executor::create(plan, exec, std::move(done));
   });

@@ -54,23 +54,21 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// "loading [######........]  43%  120 / 280 MiB", drawn over itself.
+// "loading [######........]  43%  120 / 280 MiB" or "capturing graphs […]", drawn over itself.
 class ProgressBar {
 public:
   explicit ProgressBar(bool shown) : shown_(shown) {}
   ~ProgressBar() { clear(); }
 
-  void update(uint64_t done, uint64_t total) {
-    if (!shown_ || total == 0)
-      return;
-    const int width = 30, filled = static_cast<int>(width * std::min(done, total) / total);
-    std::fprintf(stderr, "\rloading [%s%s] %3d%%  %.0f / %.0f MiB ", std::string(filled, '#').c_str(),
-                 std::string(width - filled, '.').c_str(),
-                 static_cast<int>(100 * std::min(done, total) / total), static_cast<double>(done) / (1 << 20),
-                 static_cast<double>(total) / (1 << 20));
-    std::fflush(stderr);
-    drawn_ = true;
+  void loading(uint64_t done, uint64_t total) {
+    update("loading", done, total, static_cast<double>(1 << 20), " MiB");
   }
+  void capturing(uint64_t done, uint64_t total) {
+    update("capturing graphs", done, total, 1, "");
+    captured_ = total;
+  }
+  uint64_t captured() const { return captured_; } // how many there were
+
   void clear() {
     if (drawn_)
       std::fprintf(stderr, "\r\033[K");
@@ -78,7 +76,19 @@ public:
   }
 
 private:
+  void update(const char *what, uint64_t done, uint64_t total, double unit, const char *name) {
+    if (!shown_ || total == 0)
+      return;
+    const int width = 30, filled = static_cast<int>(width * std::min(done, total) / total);
+    std::fprintf(stderr, "\r%s [%s%s] %3d%%  %.0f / %.0f%s\033[K", what, std::string(filled, '#').c_str(),
+                 std::string(width - filled, '.').c_str(), static_cast<int>(100 * std::min(done, total) / total),
+                 static_cast<double>(done) / unit, static_cast<double>(total) / unit, name);
+    std::fflush(stderr);
+    drawn_ = true;
+  }
+
   bool shown_, drawn_ = false;
+  uint64_t captured_ = 0;
 };
 
 uint64_t planned(const plan::Ledger &ledger, const std::vector<std::string_view> &names) {
@@ -157,7 +167,8 @@ StartedExecutor start_executor(const StartFlags &flags, std::shared_ptr<const pl
   options.share_devices = flags.share_devices;
   options.eager = flags.eager;
   options.algorithm_cache = !flags.no_algorithm_cache;
-  options.on_progress = [&](const exec::LoadProgress &p) { bar.update(p.bytes_done, p.bytes_total); };
+  options.on_progress = [&](const exec::LoadProgress &p) { bar.loading(p.bytes_done, p.bytes_total); };
+  options.on_capture = [&](uint64_t done, uint64_t total) { bar.capturing(done, total); };
   s.executor = exec::Executor::create(s.plan, options, std::move(on_done));
   bar.clear();
   notice_devices(s.plan->root(), s.executor->backend());
@@ -182,12 +193,16 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   options.run_ahead = !flags.no_run_ahead;
   options.max_queued_requests = max_queued_requests;
   options.prefix_cache = !flags.no_prefix_cache;
-  options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
+  options.on_load_progress = [&](uint64_t done, uint64_t total) { bar.loading(done, total); };
+  options.on_capture_progress = [&](uint64_t done, uint64_t total) { bar.capturing(done, total); };
   s.engine = Engine::create(s.plan, options);
   bar.clear();
   notice_devices(s.plan->root(), s.engine->backend());
   if (report) {
     print_memory(*s.plan, s.engine->memory());
+    if (bar.captured())
+      std::fprintf(stderr, "captured %llu graphs of decode steps (--eager does without)\n",
+                   static_cast<unsigned long long>(bar.captured()));
     const plan::Plan &plan = s.plan->root();
     const plan::Limits &limits = *plan.limits();
     std::fprintf(stderr,

@@ -11,11 +11,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <thread>
 #include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 namespace llmrt::exec::cuda {
 
@@ -82,6 +85,51 @@ std::vector<int> place_ranks(const plan::LoadedPlan &plan, bool share) {
   return result;
 }
 
+// How far the ranks' threads are with starting, for the thread that waits for them.
+class Start {
+public:
+  // Says at its end that one more rank is through.
+  class Came {
+  public:
+    explicit Came(Start &start) : start_(start) {}
+    ~Came() {
+      std::lock_guard lock(start_.mutex_);
+      ++start_.ranks_;
+      start_.changed_.notify_all();
+    }
+    Came(const Came &) = delete;
+    Came &operator=(const Came &) = delete;
+
+  private:
+    Start &start_;
+  };
+
+  void count(size_t graphs) {
+    std::lock_guard lock(mutex_);
+    graphs_ += graphs;
+  }
+  void captured(size_t graphs) {
+    std::lock_guard lock(mutex_);
+    done_ += graphs;
+    changed_.notify_all();
+  }
+  // Until all ranks are through; calls `progress`, if any, with the graphs captured so far and all those counted.
+  void wait(uint32_t ranks, const std::function<void(uint64_t, uint64_t)> &progress) {
+    std::unique_lock lock(mutex_);
+    for (uint64_t shown = 0; ranks_ < ranks;) {
+      changed_.wait(lock);
+      if (progress && done_ != shown)
+        progress(shown = done_, graphs_);
+    }
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint32_t ranks_ = 0;
+  uint64_t done_ = 0, graphs_ = 0;
+};
+
 class CudaExecutor final : public Executor {
 public:
   CudaExecutor(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options, StepDone on_done)
@@ -108,7 +156,14 @@ public:
     loop.idle_spin = world.cores_to_spare ? 50us : 1us;
     loop.stall = world.timeout + world.timeout / 4;
     const RankLinkOptions link = {devices_, loop.in_flight, deadline, options.collectives, options.trace_collectives};
-    loop.on_thread_start = [this, link, eager = options.eager](uint32_t rank) { ranks_[rank]->join(link, *world_, eager); };
+    Start start;
+    loop.on_thread_start = [this, link, &start, eager = options.eager](uint32_t rank) {
+      const Start::Came came(start); // also where it fails
+      ranks_[rank]->join(link, *world_, eager);
+      start.count(ranks_[rank]->graphs());
+      size_t before = 0;
+      ranks_[rank]->capture([&](size_t done) { start.captured(done - std::exchange(before, done)); });
+    };
     loop.page_tables = false;
     if (runs_ahead_) {
       loop.launch_step = [this](uint32_t rank, const Step &step) { ranks_[rank]->launch(step); };
@@ -118,6 +173,9 @@ public:
     }
     loop.on_done = std::move(on_done);
     loop_ = std::make_unique<StepLoop>(std::move(loop), *world_);
+    start.wait(count, options.on_capture);
+    if (world_->aborted())
+      throw Error(world_->reason());
   }
 
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }

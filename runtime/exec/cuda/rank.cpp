@@ -17,25 +17,35 @@ constexpr size_t kProductWorkspace = 32 << 20; // what cuBLAS wants on Hopper
 std::string purpose(const char *what, uint32_t rank) { return std::string(what) + " of rank " + std::to_string(rank); }
 
 // Sequence counts that decode steps are padded to: fine steps while small, by a quarter of a power of two beyond.
-int bucket_of(int seqs, int most) {
-  int bucket = 1;
-  while (bucket < seqs)
-    bucket += bucket < 8 ? 1 : std::max(1, (1 << (31 - __builtin_clz(static_cast<unsigned>(bucket)))) / 4);
-  return std::min(bucket, most);
+std::vector<int> seq_buckets(const StepLimits &limits) {
+  const int most = static_cast<int>(std::min(limits.max_num_seqs, limits.max_logits_rows));
+  std::vector<int> buckets;
+  for (int bucket = 1; bucket < most;
+       bucket += bucket < 8 ? 1 : std::max(1, (1 << (31 - __builtin_clz(static_cast<unsigned>(bucket)))) / 4))
+    buckets.push_back(bucket);
+  buckets.push_back(most);
+  return buckets;
 }
 
 // Context bounds of captured attention: powers of four from 512 on, so that a graph never splits far more than it must.
-int context_bucket(int context, int most) {
-  int bucket = 512;
-  while (bucket < context)
-    bucket *= 4;
-  return std::min(bucket, most);
+std::vector<int> context_buckets(const StepLimits &limits) {
+  std::vector<int> buckets;
+  for (int64_t bucket = 512; bucket < limits.max_model_len; bucket *= 4)
+    buckets.push_back(static_cast<int>(bucket));
+  buckets.push_back(static_cast<int>(limits.max_model_len));
+  return buckets;
+}
+
+// The first bucket that holds `value`.
+int bucket_of(const std::vector<int> &buckets, int value) {
+  return *std::lower_bound(buckets.begin(), buckets.end(), value);
 }
 
 } // namespace
 
 Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int device, std::shared_ptr<AlgorithmCache> cache)
-    : plan_(std::move(plan)), limits_(StepLimits::of(plan_->root())), rank_(rank), device_(device) {
+    : plan_(std::move(plan)), limits_(StepLimits::of(plan_->root())), seq_buckets_(seq_buckets(limits_)),
+      context_buckets_(context_buckets(limits_)), rank_(rank), device_(device) {
   LLMRT_CHECK(cudaSetDevice(device_));
   const plan::Program &program = plan_->program(rank);
   weights_ = DeviceMemory(program.weight_bytes(), purpose("the weights", rank));
@@ -99,36 +109,74 @@ StepShape Rank::shape_of(const Step &step) const {
   return shape;
 }
 
-// Runs a pure decode step as a graph, captured when its bucket is first met. False where the step is of another kind.
+size_t Rank::graphs() const { return graphs_ ? seq_buckets_.size() * context_buckets_.size() : 0; }
+
+std::unique_ptr<Graph> Rank::capture(const OpContext &context) const {
+  cudaGraph_t captured = nullptr;
+  LLMRT_CHECK(cudaStreamBeginCapture(*stream_, cudaStreamCaptureModeThreadLocal));
+  try {
+    program_->run(context);
+  } catch (...) {
+    cudaStreamEndCapture(*stream_, &captured);
+    cudaGraphDestroy(captured);
+    throw;
+  }
+  LLMRT_CHECK(cudaStreamEndCapture(*stream_, &captured));
+  return std::make_unique<Graph>(captured);
+}
+
+// The largest first, so that too little memory for them shows at once. Each sequence count runs once before, for algorithms
+// are chosen by timing them, and what ranks tell each other once is told: one sequence of one token, whose key and value go
+// nowhere.
+void Rank::capture(const std::function<void(size_t done)> &progress) {
+  if (!graphs_)
+    return;
+  auto batch = std::make_shared<StepBatch>();
+  batch->ids = batch->positions = batch->logits_rows = batch->pages = {0};
+  batch->seq_starts = batch->page_starts = {0, 1};
+  batch->context_lens = {1};
+  batch->slot_mapping = {-1};
+  Step step;
+  step.batch = std::move(batch);
+  for (auto bucket = seq_buckets_.rbegin(); bucket != seq_buckets_.rend(); ++bucket) {
+    StepShape shape;
+    shape.tokens = shape.rows = shape.seqs = *bucket;
+    shape.max_query = 1;
+    shape.max_context = context_buckets_.front();
+    const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, 0, nullptr};
+    upload(step, shape, nullptr, false);
+    program_->run(context);
+    for (const int most : context_buckets_) {
+      shape.max_context = most;
+      graph_by_bucket_[{*bucket, most}] = capture(context);
+    }
+    const std::string what = "the run before graphs of " + std::to_string(*bucket) + " sequences are captured";
+    LLMRT_CHECK(cudaEventRecord(*computed_, *stream_));
+    waiting_since_ = Clock::now();
+    for (cudaError_t status; (status = cudaEventQuery(*computed_)) != cudaSuccess;) {
+      if (status != cudaErrorNotReady)
+        check(status, (what + " on rank " + std::to_string(rank_)).c_str());
+      if (is_late())
+        give_up(what);
+    }
+    progress(graph_by_bucket_.size());
+  }
+}
+
+// Runs a pure decode step as the graph of its bucket. False where the step is of another kind.
 bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, bool draws) {
   if (!graphs_ || shape.max_query != 1 || shape.rows != shape.tokens)
     return false;
-  const int most = static_cast<int>(std::min(limits_.max_num_seqs, limits_.max_logits_rows));
-  shape.seqs = bucket_of(shape.seqs, most);
+  shape.seqs = bucket_of(seq_buckets_, shape.seqs);
   shape.tokens = shape.rows = shape.seqs;
-  shape.max_context = context_bucket(shape.max_context, static_cast<int>(limits_.max_model_len));
+  shape.max_context = bucket_of(context_buckets_, shape.max_context);
   upload(step, shape, before, draws);
-  std::unique_ptr<Graph> &graph = graph_by_bucket_[{shape.seqs, shape.max_context}];
   const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, step.batch->observer};
   if (context.observer && context.observer->sees_ops()) {
     program_->run(context);
     return true;
   }
-  if (!graph) {
-    program_->run(context); // chooses algorithms, and is this step's own run
-    cudaGraph_t captured = nullptr;
-    LLMRT_CHECK(cudaStreamBeginCapture(*stream_, cudaStreamCaptureModeThreadLocal));
-    try {
-      program_->run(context);
-    } catch (...) {
-      cudaStreamEndCapture(*stream_, &captured);
-      throw;
-    }
-    LLMRT_CHECK(cudaStreamEndCapture(*stream_, &captured));
-    graph = std::make_unique<Graph>(captured);
-    return true;
-  }
-  graph->launch(*stream_);
+  graph_by_bucket_.at({shape.seqs, shape.max_context})->launch(*stream_);
   return true;
 }
 
@@ -227,7 +275,8 @@ bool Rank::poll(const Step &step, LogitsView &view) {
   Turn &turn = turns_[collected_ % 2];
   const cudaError_t status = cudaEventQuery(*turn.finished);
   if (status == cudaErrorNotReady) {
-    check_deadline(step);
+    if (is_late())
+      give_up("step " + std::to_string(step.batch->id));
     return false;
   }
   if (status != cudaSuccess)
@@ -245,18 +294,19 @@ bool Rank::poll(const Step &step, LogitsView &view) {
 }
 
 // What the device waits for is over when the world has ended, or has taken too long.
-void Rank::check_deadline(const Step &step) {
+bool Rank::is_late() const {
   const double waited = std::chrono::duration<double>(Clock::now() - waiting_since_).count();
-  const bool ended = waited > 0.05 && link_ && link_->world_ended();
-  if (!ended && waited <= deadline_s_)
-    return;
+  return waited > deadline_s_ || (waited > 0.05 && link_ && link_->world_ended());
+}
+
+void Rank::give_up(const std::string &what) {
   const std::string where = link_ ? link_->where() : std::string();
+  const bool ended = link_ && link_->world_ended();
   end_communication();
   if (ended)
     throw comm::Aborted(link_->why_ended());
-  throw Error("rank " + std::to_string(rank_) + " did not finish step " + std::to_string(step.batch->id) + " on CUDA device " +
-              std::to_string(device_) + " within " + std::to_string(deadline_s_) + " s" +
-              (where.empty() ? std::string() : ": it is " + where) +
+  throw Error("rank " + std::to_string(rank_) + " did not finish " + what + " on CUDA device " + std::to_string(device_) +
+              " within " + std::to_string(deadline_s_) + " s" + (where.empty() ? std::string() : ": it is " + where) +
               "; the device hangs, or a rank that it communicates with is lost");
 }
 

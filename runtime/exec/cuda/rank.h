@@ -7,8 +7,11 @@
 #include "runtime/support/region.h"
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace llmrt::exec::cuda {
 
@@ -24,6 +27,10 @@ public:
   void ready();
   // On the rank's own thread: makes its device current and joins the other ranks.
   void join(const RankLinkOptions &options, comm::HostWorld &world, bool eager);
+  // How many graphs capture() makes: of every bucket that a decode step can be padded to, or none.
+  size_t graphs() const;
+  // After join(), all ranks at once: captures them, and tells how many there are after every few.
+  void capture(const std::function<void(size_t done)> &progress);
 
   // Queues all ops of a step; two steps at most may be under way.
   void launch(const Step &step);
@@ -48,16 +55,19 @@ private:
     std::unique_ptr<Event> finished;
   };
   StepShape shape_of(const Step &step) const;
-  void check_deadline(const Step &step);
+  bool is_late() const;
+  [[noreturn]] void give_up(const std::string &what);
   void end_communication();
   const int32_t *tokens_before(const Step &step);
   void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
+  std::unique_ptr<Graph> capture(const OpContext &context) const;
   bool replay(const Step &step, StepShape &shape, const int32_t *before, bool draws);
   void collect(const Step &step, Turn &turn);
   std::byte *logits_memory(const Turn &other);
 
   std::shared_ptr<const plan::LoadedPlan> plan_;
   StepLimits limits_;
+  std::vector<int> seq_buckets_, context_buckets_; // ascending
   uint32_t rank_;
   int device_;
   double deadline_s_ = 60;
