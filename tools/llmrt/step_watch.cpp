@@ -23,8 +23,8 @@ void StepWatch::begin(uint64_t step, uint32_t rank, uint32_t op) {
     return;
   if (tracer_)
     tracer_->push(SpanTag{step, rank, op}.pack());
-  if (op == exec::kPhaseLaunch)
-    launching_since_[rank] = Clock::now();
+  OfRank &of = ranks_[rank];
+  (op == exec::kPhaseLaunch ? of.launch_began : of.part_began) = Clock::now();
 }
 
 void StepWatch::end(uint64_t, uint32_t rank, uint32_t op) {
@@ -32,8 +32,15 @@ void StepWatch::end(uint64_t, uint32_t rank, uint32_t op) {
     open_.fetch_sub(1, std::memory_order_release);
   if (op <= exec::kPhaseStep)
     return;
-  if (op == exec::kPhaseLaunch)
-    launches_[rank].push_back(seconds_since(launching_since_[rank]));
+  OfRank &of = ranks_[rank];
+  if (op == exec::kPhaseLaunch) {
+    of.inputs.push_back(of.current.inputs);
+    of.draws.push_back(of.current.draws);
+    of.ops.push_back(seconds_since(of.launch_began) - of.current.total());
+    of.current = {};
+  } else {
+    (op == exec::kPhaseInputs ? of.current.inputs : of.current.draws) += seconds_since(of.part_began);
+  }
   if (tracer_)
     tracer_->pop();
 }
@@ -45,8 +52,7 @@ void StepWatch::engine_worked(uint64_t, exec::EngineWork work, double seconds) {
 
 void StepWatch::restart(exec::KernelTracer *tracer) {
   tracer_ = tracer;
-  for (std::vector<double> &launches : launches_)
-    launches.clear();
+  std::fill(ranks_.begin(), ranks_.end(), OfRank());
   std::lock_guard lock(mutex_);
   compose_.clear();
   results_.clear();
@@ -66,8 +72,11 @@ HostTimes StepWatch::host_times() const {
   std::lock_guard lock(mutex_);
   times.compose = quantile(compose_, 0.5);
   times.results = quantile(results_, 0.5);
-  for (const std::vector<double> &launches : launches_)
-    times.launch = std::max(times.launch, quantile(launches, 0.5));
+  for (const OfRank &of : ranks_) {
+    const LaunchTime launch{quantile(of.inputs, 0.5), quantile(of.draws, 0.5), quantile(of.ops, 0.5)};
+    if (launch.total() > times.launch.total())
+      times.launch = launch;
+  }
   return times;
 }
 

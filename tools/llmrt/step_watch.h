@@ -12,17 +12,23 @@
 
 namespace llmrt::tool {
 
+// Of a launch, in seconds.
+struct LaunchTime {
+  double inputs = 0, draws = 0, ops = 0; // the batch to the device; tokens drawn and sent back; all else, graphs above all
+  double total() const { return inputs + draws + ops; }
+};
+
 // Medians over steps, in seconds.
 struct HostTimes {
   double compose = 0; // from the engine's waking up to the step's being handed over
-  double launch = 0;  // on a rank's thread, of the slowest rank
+  LaunchTime launch;  // on a rank's thread, of the slowest rank
   double results = 0; // from the step's results to the engine's being done with them
-  double total() const { return compose + launch + results; }
+  double total() const { return compose + launch.total() + results; }
 };
 
 class StepWatch final : public exec::StepObserver {
 public:
-  explicit StepWatch(uint32_t ranks) : launches_(ranks), launching_since_(ranks) {}
+  explicit StepWatch(uint32_t ranks) : ranks_(ranks) {}
 
   void begin(uint64_t step, uint32_t rank, uint32_t op) override;
   void end(uint64_t step, uint32_t rank, uint32_t op) override;
@@ -43,8 +49,12 @@ private:
   exec::KernelTracer *tracer_ = nullptr;
   std::atomic<int64_t> open_{0}; // steps begun and not ended, over all ranks
   // Each used by one thread until all have ended.
-  std::vector<std::vector<double>> launches_;     // by rank
-  std::vector<Clock::time_point> launching_since_; // by rank
+  struct OfRank {
+    std::vector<double> inputs, draws, ops; // of every launch
+    Clock::time_point launch_began, part_began;
+    LaunchTime current;
+  };
+  std::vector<OfRank> ranks_;
   mutable std::mutex mutex_;
   std::vector<double> compose_, results_; // under mutex_: the engine may say so after the step has ended
 };

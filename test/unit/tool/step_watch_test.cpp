@@ -100,7 +100,9 @@ TEST(StepWatch, TagsLaunchesAndTakesMedians) {
   watch.engine_worked(1, exec::EngineWork::Results, 0.5);
   EXPECT_EQ(watch.host_times().compose, 2.0);
   EXPECT_EQ(watch.host_times().results, 0.5);
-  EXPECT_GT(watch.host_times().launch, 0);
+  EXPECT_GT(watch.host_times().launch.inputs, 0);
+  EXPECT_GT(watch.host_times().launch.ops, 0);
+  EXPECT_EQ(watch.host_times().launch.draws, 0);
   watch.restart(nullptr);
   EXPECT_EQ(watch.host_times().total(), 0);
 }
