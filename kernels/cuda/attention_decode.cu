@@ -253,7 +253,7 @@ template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Dec
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     auto cluster = cooperative_groups::this_cluster();
     if (clustered)
-      cluster.sync(); // from here on blocks write over each other's rings
+      cluster.sync(); // from here on blocks write over each other's rings (racecheck: test/unit/cuda/cluster_after_copy.cu)
 #endif
 #pragma unroll
     for (int i = 0; i < 2; ++i) {

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# compute-sanitizer over the GPU code: memcheck (accesses out of bounds, misaligned, of freed memory) and racecheck (shared
+# memory that warps or blocks of a cluster touch without meeting in between), over kernel tests and over whole small models.
+#
+#   tools/gpu-sanitize.sh             on a machine that has built llmc with nvcc
+#   tools/gpu-sanitize.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
+#
+# COMPUTE_SANITIZER names the tool (default: the one on the PATH or of the CUDA toolkit). Racecheck does not see that a thread
+# which has waited for its asynchronous copies, and then met the cluster, has made them known to the other blocks (two small
+# kernels show it first: test/unit/cuda/cluster_after_copy.cu). So the decode attention, the one kernel of that kind, is
+# checked with --racecheck-memcpy-async no, all others in full. Not here: sums in one shot, whose kernels wait for each other
+# where the tool runs one at a time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1:-} in
+  -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+esac
+python=${PYTHON:-python3}
+[ ! -x .venv/bin/python ] || python=${PYTHON:-.venv/bin/python}
+folder=${1:-}
+if [ -z "$folder" ]; then
+  folder=build/gpu-test
+  "$python" test/gpu/prepare.py "$folder"
+fi
+folder=$(realpath "$folder")
+export LD_LIBRARY_PATH=$folder/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+sanitizer=${COMPUTE_SANITIZER:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)}
+version=$("$sanitizer" --version | sed -n 's/^Version \([0-9.]*\).*/\1/p')
+[ -n "$version" ] || { echo "gpu-sanitize: $sanitizer does not run; set COMPUTE_SANITIZER to a compute-sanitizer" >&2; exit 1; }
+echo "compute-sanitizer $version"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# start NAME COMMAND …: the tool in the background; what it says goes to a file.
+names=()
+start() {
+  local name=$1
+  shift
+  names+=("$name")
+  (
+    begin=$SECONDS
+    status=0
+    timeout 400 "$sanitizer" --error-exitcode 9 "$@" >"$scratch/$name" 2>&1 || status=$?
+    echo "$status $((SECONDS - begin))" >"$scratch/$name.status"
+  ) &
+}
+# all NAME COMMAND …: the three ways to look at it.
+all() {
+  local name=$1
+  shift
+  start "memcheck $name" --tool memcheck "$@"
+  start "racecheck $name" --tool racecheck --kernel-name-exclude kernel_substring=decode_kernel "$@"
+  case $name in
+    Attention*|*-bf16-*)
+      start "racecheck $name, decode_kernel" --tool racecheck --racecheck-memcpy-async no --kernel-name kernel_substring=decode_kernel "$@" ;;
+  esac
+}
+
+for way in stored copied; do
+  said=$("$sanitizer" --tool racecheck "$folder/bin/cluster_after_copy" $way | grep 'RACECHECK SUMMARY' | sed 's/^=* *//' || true)
+  echo "a cluster's writes over what was $way: ${said:-no answer}"
+done
+# The tests compute their references on the CPU meanwhile, so they go side by side.
+for filter in 'Attention.HeadDims' 'Attention.DecodeSplits:Attention.UnevenGroupsAndWideGroups' 'Attention.DecodeOfRaggedBatches' \
+              'Attention.PrefillChunksAndWindows' 'SkinnyLinear.Ways:SkinnyLinear.OddKAndMixedTypes' 'Rows.*:Rope.*:BeginStep.*' \
+              'Sample.*-Sample.Distributions:Sample.FiltersOfLargeVocabularies'; do
+  all "${filter//\*/all}" "$folder/bin/cuda_kernels_test" --gtest_brief=1 --gtest_filter="$filter"
+done
+printf '[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20],[7],[3,2,1]]' >"$scratch/prompts.json"
+for plan in qwen3-7-7/float32-1x1 qwen3-7-7/bf16-1x1 llama-tied/bf16-3x2 mistral-window-hd224/bf16-1x1; do
+  all "${plan//\//-}" "$folder/bin/llmrt" run "$folder/models/$plan.fb" --backend cuda --share-devices \
+    --prompt-file "$scratch/prompts.json" --max-tokens 6 --seed 3 --ignore-eos --json --collective-timeout 300
+done
+wait
+
+failed=0
+for name in "${names[@]}"; do
+  read -r status seconds <"$scratch/$name.status"
+  summary=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$scratch/$name" | tail -1 | sed 's/^=* *//' || true)
+  if [ "$status" = 0 ] && [ -n "$summary" ]; then
+    echo "ok   $name: $summary ($seconds s)"
+  else
+    failed=1
+    echo "FAIL $name: status $status after $seconds s; ${summary:-no summary}"
+    { echo "--- $name"; grep -vE '^(Note|\[|Running)' "$scratch/$name" | head -40 | cut -c1-300; } >>"$scratch/details"
+  fi
+done >"$scratch/report"
+sort "$scratch/report"
+[ $failed = 0 ] && echo "gpu-sanitize: all clean" || { cat "$scratch/details"; echo "gpu-sanitize: FAILED"; }
+exit $failed
