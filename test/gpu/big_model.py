@@ -56,18 +56,18 @@ def outline(name, folder, layers=None):
         f.truncate(8 + len(text) + at)
 
 
-def fill(folder, seed=0):
+def fill(folder, seed=0, device="cuda"):
     """Random weights for an outline: matrices by 1/sqrt(fan-in), norms near one, biases small."""
     import torch
     path = f"{folder}/model.safetensors"
     with open(path, "r+b") as f:
         length = struct.unpack("<Q", f.read(8))[0]
         header = json.loads(f.read(length))
-        generator = torch.Generator("cuda").manual_seed(seed)
+        generator = torch.Generator(device).manual_seed(seed)
         for name, entry in header.items():
             if name == "__metadata__":
                 continue
-            x = torch.randn(entry["shape"], generator=generator, device="cuda", dtype=torch.float32)
+            x = torch.randn(entry["shape"], generator=generator, device=device, dtype=torch.float32)
             if name.endswith("norm.weight"):
                 x = 1 + 0.1 * x
             elif name.endswith(".bias"):

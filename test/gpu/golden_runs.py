@@ -16,6 +16,15 @@ def golden_plans(folder, words, pattern):
             yield f"{model.name} {plan.stem}", plan, meta, cases
 
 
+def smollm2_plans(folder, words, pattern):
+    """The same of the real SmolLM2, where it was carried."""
+    if words and not any(word in "smollm2" for word in words):
+        return
+    meta, cases = harness.goldens(harness.GOLDEN / "smollm2/goldens.npz")
+    for plan in sorted((folder / "smollm2").glob(pattern)):
+        yield f"SmolLM2-135M-Instruct {plan.stem}", plan, meta, cases
+
+
 def run_all(title, work, check):
     """Calls check(*arguments), which says what is wrong or None, for every (name, *arguments); the exit status for it all. No
     work is a failure. Start-up is most of each run, so several run at once."""

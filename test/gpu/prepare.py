@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Makes everything that the GPU tests need into a folder that can be carried to a GPU machine: binaries, the libraries
-that machine may lack, golden checkpoints, and their plans for CUDA devices.
+that machine may lack, golden checkpoints, outlines of checkpoints of real size, and their plans for CUDA devices.
 
-    test/gpu/prepare.py OUT [--big NAME[:LAYERS] …]            then, there: tools/gpu-test.sh OUT
+    test/gpu/prepare.py OUT [--big NAME[:LAYERS] …] [--smollm2]         then, there: tools/gpu-test.sh OUT
 
---big adds outlines of real-size checkpoints (names of test/golden/configs) with bf16 plans, for check_bf16.py and
-`llmrt bench`; they take no room until they are filled there.
+Outlines (names of test/golden/configs) take no room until they are filled there: for check_bf16.py a few layers of four
+models and all of SmolLM2's shape, unless --big names others; with all layers, also for `llmrt bench`. --smollm2 takes the real SmolLM2 along (92 MB), as
+`tools/setup.sh` has put it into .cache.
 
 Needs a build with nvcc (build/bin, build/lib, build/test/bin). No GPU is needed here.
 """
+import argparse
 import json
 import os
 import shutil
@@ -27,6 +29,9 @@ import specs  # noqa: E402
 
 BUILD = Path(os.environ.get("LLMC_BUILD_DIR", ROOT / "build"))
 LAYOUTS = ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2), (5, 1))
+BF16_LAYOUTS = ((1, 1), (3, 2), (2, 2), (5, 1))
+BIG = ("Qwen2.5-7B:3", "Qwen3-8B:3", "Llama-3.1-8B:3", "Mistral-7B-v0.3:3", "SmolLM2-135M:30")
+SMOLLM2 = ROOT / ".cache/models/SmolLM2-135M-Instruct"
 # Bare Ubuntu images have these neither installed nor of the right version.
 CARRIED_LIBRARIES = ("simdjson", "utf8proc", "pcre2", "spdlog", "fmt")
 
@@ -45,7 +50,7 @@ def copy_binaries(out):
     (out / "lib").mkdir(exist_ok=True)
     shutil.copy2(BUILD / "bin/llmrt", out / "bin")
     shutil.copy2(BUILD / "lib/libllmrt_cuda.so", out / "lib")
-    for test in ("cuda_kernels_test", "bench_cuda_kernels", "bench_collectives"):
+    for test in ("cuda_kernels_test", "cluster_after_copy", "bench_cuda_kernels", "bench_collectives"):
         shutil.copy2(BUILD / "test/bin" / test, out / "bin")
     for binary in (out / "bin/llmrt", out / "lib/libllmrt_cuda.so"):
         subprocess.run(["strip", "--strip-debug", binary], check=True)
@@ -57,52 +62,76 @@ def copy_binaries(out):
 
 def compile_plan(model, name, tp, pp, dtype, topo, *more):
     plan = model / name
-    subprocess.run([BUILD / "bin/llmc", "compile", "--model", model, "--topo", topo, "--tp", str(tp), "--pp", str(pp),
-                    "--dtype", dtype, "-o", plan, *more], check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    done = subprocess.run([BUILD / "bin/llmc", "compile", "--model", model, "--topo", topo, "--tp", str(tp), "--pp", str(pp),
+                           "--dtype", dtype, "-o", plan, *more], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{plan} cannot be made: {done.stderr}")
 
 
-def prepare_big(out, spec, layouts):
+def prepare_big(out, spec):
     name, _, layers = spec.partition(":")
     folder = out / "big" / name
     big_model.outline(name, str(folder), int(layers) if layers else None)
     topo = out / "big-topo.json"
-    for tp, pp in layouts:
-        # Ranks that share one GPU of 141 GB share its memory.
-        topology(topo, tp * pp, f"{130 // (tp * pp)}GiB")
-        compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-model-len", "10240", "--max-num-seqs", "256",
+    longest = min(10240, json.loads((folder / "config.json").read_text())["max_position_embeddings"])
+    for tp, pp in BF16_LAYOUTS if layers else LAYOUTS:
+        # Ranks that share one GPU of 141 GB share its memory; plans of few layers run several at a time.
+        topology(topo, tp * pp, f"{(16 if layers else 130) * 1024 // (tp * pp)}MiB")
+        compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-model-len", str(longest), "--max-num-seqs", "256",
                      "--max-batched-tokens", "8192")
+    if name == "SmolLM2-135M":  # for check_batch.py
+        topology(topo, 1, "8GiB")
+        compile_plan(folder, "float32-1x1.fb", 1, 1, "float32", topo, "--max-model-len", "2048", "--max-num-seqs", "64")
     # A hole of gigabytes would be carried as zeros: the outline is made again there, by the same code.
     (folder / "model.safetensors").unlink()
     (folder / "outline.json").write_text(json.dumps({"name": name, "layers": int(layers) if layers else None}))
 
 
+def prepare_golden(out, name, topo):
+    folder = out / "models" / name
+    if not folder.exists():
+        if name in specs.BY_NAME:
+            make_models.build(specs.BY_NAME[name], str(folder))
+        else:
+            gguf_models.build(gguf_models.BY_NAME[name], str(folder))
+    if name in specs.BY_NAME:
+        config = specs.BY_NAME[name].config
+        heads, layers = config["num_attention_heads"], config["num_hidden_layers"]
+    else:
+        heads, layers = gguf_models.BY_NAME[name].heads, gguf_models.BY_NAME[name].layers
+    for tp, pp in LAYOUTS:
+        if tp > heads or pp > layers:
+            continue
+        compile_plan(folder, f"float32-{tp}x{pp}.fb", tp, pp, "float32", topo, "--max-batched-tokens", "64", "--max-num-seqs", "64")
+        if name in specs.BY_NAME and (tp, pp) in BF16_LAYOUTS:  # transformers reads these as they are
+            compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-batched-tokens", "256", "--max-num-seqs", "64")
+
+
+def prepare_smollm2(out, topo):
+    folder = out / "smollm2"
+    folder.mkdir(exist_ok=True)
+    for file in SMOLLM2.glob("*.gguf"):
+        shutil.copy2(file, folder)
+    for tp, pp in (1, 1), (3, 2):
+        compile_plan(folder, f"float32-{tp}x{pp}.fb", tp, pp, "float32", topo, "--max-num-seqs", "64", "--max-model-len", "2048")
+
+
 def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
-    out = Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=lambda f: Path(f).resolve())
+    parser.add_argument("--big", nargs="*", default=BIG)
+    parser.add_argument("--smollm2", action="store_true")
+    args = parser.parse_args()
+    out = args.out
     copy_binaries(out)
-    if len(sys.argv) > 3 and sys.argv[2] == "--big":
-        for spec in sys.argv[3:]:
-            prepare_big(out, spec, ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2)))
+    for spec in args.big:
+        prepare_big(out, spec)
     topo = out / "topo.json"
     topology(topo, 12, "2GiB")
-    models = list(specs.BY_NAME) + list(gguf_models.BY_NAME)
-    for name in models:
-        folder = out / "models" / name
-        if not folder.exists():
-            if name in specs.BY_NAME:
-                make_models.build(specs.BY_NAME[name], str(folder))
-            else:
-                gguf_models.build(gguf_models.BY_NAME[name], str(folder))
-        if name in specs.BY_NAME:
-            config = specs.BY_NAME[name].config
-            heads, layers = config["num_attention_heads"], config["num_hidden_layers"]
-        else:
-            heads, layers = gguf_models.BY_NAME[name].heads, gguf_models.BY_NAME[name].layers
-        for tp, pp in LAYOUTS:
-            if tp <= heads and pp <= layers:
-                compile_plan(folder, f"float32-{tp}x{pp}.fb", tp, pp, "float32", topo, "--max-batched-tokens", "64",
-                             "--max-num-seqs", "64")
+    for name in [*specs.BY_NAME, *gguf_models.BY_NAME]:
+        prepare_golden(out, name, topo)
+    if args.smollm2:
+        prepare_smollm2(out, topo)
     print(f"{out}: {sum(f.stat().st_size for f in out.rglob('*') if f.is_file()) / 1e6:.0f} MB")
 
 
