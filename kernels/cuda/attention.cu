@@ -279,22 +279,7 @@ template <typename T, int kDim, int kChunk> void run(const Attention &a, const A
 }
 
 template <typename T> void prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
-  const bool wide = p.head_dim % 8 == 0;
-  const int dim = (p.head_dim + 15) / 16 * 16;
-  if (!wide)
-    return dim <= 112 ? run<T, 112, 4>(a, p, stream) : run<T, 256, 4>(a, p, stream);
-  if (dim <= 64)
-    run<T, 64, 8>(a, p, stream);
-  else if (dim <= 80)
-    run<T, 80, 8>(a, p, stream);
-  else if (dim <= 96)
-    run<T, 96, 8>(a, p, stream);
-  else if (dim <= 128)
-    run<T, 128, 8>(a, p, stream);
-  else if (dim <= 224)
-    run<T, 224, 8>(a, p, stream);
-  else
-    run<T, 256, 8>(a, p, stream);
+  with_head_dim(p.head_dim, [&](auto dim, auto chunk) { run<T, decltype(dim)::value, decltype(chunk)::value>(a, p, stream); });
 }
 
 template <typename T> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {

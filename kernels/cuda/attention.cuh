@@ -76,6 +76,28 @@ template <typename T> __device__ __forceinline__ uint32_t pack(float a, float b)
   return *reinterpret_cast<uint32_t *>(pair);
 }
 
+template <int kDim, int kChunk, typename F> void call_with_head_dim(F &f) {
+  f(std::integral_constant<int, kDim>(), std::integral_constant<int, kChunk>());
+}
+// Calls f(kDim, kChunk), integral constants: head_dim rounded up to one that kernels are built for, and the elements that
+// they copy at once (8, or 4 where rows are only 8-byte aligned).
+template <typename F> void with_head_dim(int head_dim, F &&f) {
+  if (head_dim % 8)
+    return head_dim <= 112 ? call_with_head_dim<112, 4>(f) : call_with_head_dim<256, 4>(f);
+  if (head_dim <= 64)
+    call_with_head_dim<64, 8>(f);
+  else if (head_dim <= 80)
+    call_with_head_dim<80, 8>(f);
+  else if (head_dim <= 96)
+    call_with_head_dim<96, 8>(f);
+  else if (head_dim <= 128)
+    call_with_head_dim<128, 8>(f);
+  else if (head_dim <= 224)
+    call_with_head_dim<224, 8>(f);
+  else
+    call_with_head_dim<256, 8>(f);
+}
+
 // The neighbouring query heads that read a KV head: first and how many.
 __device__ __forceinline__ void find_group(const AttentionParams &p, int kv_head, int &first, int &count) {
   int lo = p.q_heads, n = 0;
