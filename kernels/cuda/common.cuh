@@ -134,20 +134,37 @@ inline void require(cudaError_t status, const char *what) {
     throw std::runtime_error(std::string("a CUDA kernel could not be launched (") + what + "): " + cudaGetErrorString(status));
 }
 
+// Calls f once for each device, when that is the current one; `done` has a bit for each.
+template <typename F> void once_a_device(std::atomic<uint64_t> &done, F &&f) {
+  int device = 0;
+  require(cudaGetDevice(&device), "device");
+  const uint64_t bit = uint64_t{1} << (device & 63);
+  if (done.load(std::memory_order_acquire) & bit)
+    return;
+  f();
+  done.fetch_or(bit, std::memory_order_release);
+}
+
 // Lets kKernel use all the shared memory of a block that the current device has, once for each device. The limit belongs to
 // the function, not to the launch: set anew for every launch, ranks that share a device would set it under each other's feet.
 template <auto kKernel> void allow_shared_memory() {
   static std::atomic<uint64_t> allowed{0};
-  int device = 0;
-  require(cudaGetDevice(&device), "device");
-  const uint64_t bit = uint64_t{1} << (device & 63);
-  if (allowed.load(std::memory_order_acquire) & bit)
-    return;
-  cudaFuncAttributes attributes;
-  require(cudaFuncGetAttributes(&attributes, kKernel), "attributes");
-  const size_t most = device_limits().shared_per_block - attributes.sharedSizeBytes;
-  require(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)), "shared memory");
-  allowed.fetch_or(bit, std::memory_order_release);
+  once_a_device(allowed, [] {
+    cudaFuncAttributes attributes;
+    require(cudaFuncGetAttributes(&attributes, kKernel), "attributes");
+    const size_t most = device_limits().shared_per_block - attributes.sharedSizeBytes;
+    require(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)), "shared memory");
+  });
+}
+
+// Has kKernel run with the largest part of a multiprocessor's memory as shared memory, though it uses little. That division
+// changes only while a multiprocessor is idle: between two kernels that need much shared memory, one that leaves it as it is
+// lets the other start early.
+template <auto kKernel> void keep_shared_memory() {
+  static std::atomic<uint64_t> kept{0};
+  once_a_device(kept, [] {
+    require(cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory");
+  });
 }
 
 // Launches with permission to start before the previous kernel has ended (programmatic dependent launch), in clusters

@@ -257,19 +257,21 @@ void rope_append(const Rope &p, const KvAppend &append, cudaStream_t stream) {
       if constexpr (std::is_same_v<A, P> && sizeof(A) == 2) {
         const bool wide = !p.interleaved && p.rotary_dim == p.head_dim && aligned16<A>(p.q, p.ld_q) && aligned16<A>(p.k, p.ld_k) &&
                           aligned16<A>(append.v, append.ld_v) && aligned16<char>(append.pool.base, append.pool.page_stride_bytes);
-        auto run = [&](auto kernel, int lanes) {
+        auto run = [&](auto lanes) {
+          constexpr int kLanes = decltype(lanes)::value;
           // Few tokens: more blocks. Many: all heads of a token share its angles.
-          const int at_once = (p.T <= 64 ? 128 : heads * lanes < 512 ? heads * lanes : 512) / lanes;
+          const int at_once = (p.T <= 64 ? 128 : heads * kLanes < 512 ? heads * kLanes : 512) / kLanes;
           params.heads = at_once;
-          launch(kernel, dim3(static_cast<unsigned>(ceil_div(heads, at_once)), static_cast<unsigned>(p.T)),
-                 dim3(static_cast<unsigned>(ceil_div(at_once * lanes, 32) * 32)), 0, stream, params);
+          keep_shared_memory<wide_rope_append_kernel<A, kLanes>>();
+          launch(wide_rope_append_kernel<A, kLanes>, dim3(static_cast<unsigned>(ceil_div(heads, at_once)), static_cast<unsigned>(p.T)),
+                 dim3(static_cast<unsigned>(ceil_div(at_once * kLanes, 32) * 32)), 0, stream, params);
         };
         if (wide && p.head_dim == 128)
-          return run(wide_rope_append_kernel<A, 8>, 8);
+          return run(std::integral_constant<int, 8>());
         if (wide && p.head_dim == 64)
-          return run(wide_rope_append_kernel<A, 4>, 4);
+          return run(std::integral_constant<int, 4>());
         if (wide && p.head_dim == 256)
-          return run(wide_rope_append_kernel<A, 16>, 16);
+          return run(std::integral_constant<int, 16>());
       }
       const int warps = kHeadThreads / 32;
       params.heads = p.T <= 128 ? warps : heads;
