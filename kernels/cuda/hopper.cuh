@@ -1,4 +1,5 @@
-// Hopper's warpgroup products and barriers, as functions. Only code built for sm_90a may call them.
+// Hopper's warpgroup products, barriers and bulk copies, as functions. Only code built for sm_90a may call the products, code
+// for sm_90 and later the others.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -91,6 +92,18 @@ __device__ __forceinline__ uint64_t tile_descriptor(uint32_t address, uint32_t a
 
 __device__ __forceinline__ void barrier_init(uint32_t barrier, int count) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+// Makes barrier_init() visible to bulk copies.
+__device__ __forceinline__ void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+// Arrives, and lets the phase end no sooner than when `bytes` have been copied.
+__device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1; }" ::"r"(barrier), "r"(bytes) : "memory");
+}
+// Copies from global to shared memory, behind the calling thread's back; all a multiple of 16.
+__device__ __forceinline__ void copy_bulk(uint32_t to, const void *from, int bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+               "r"(bytes), "r"(barrier)
+               : "memory");
 }
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
   asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(barrier) : "memory");
