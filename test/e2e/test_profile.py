@@ -35,6 +35,11 @@ def test_every_op_appears(plans, split):
     assert sum(op["calls"] for op in seen["ops"]) == len(seen["per_op"])
     assert {op["op"] for op in seen["ops"]} >= {"linear qkv", "attention", "kv_append", "rope", "sampling"}
     assert (split == (1, 1)) == (not any(op["op"].startswith("all_reduce") for op in seen["ops"]))
+    assert ("pipeline" in seen) == (split[1] > 1)
+    if split[1] > 1:
+        pipeline = seen["pipeline"]
+        assert pipeline["in_flight"] == split[1] and pipeline["slowest_stage_s"] > 0
+        assert pipeline["bubble"] == pytest.approx(1 - pipeline["slowest_stage_s"] / pipeline["interval_s"])
     for op in seen["per_op"]:
         assert op["time_s"] > 0, op
         if op["op"] != "recv" and op["index"] >= 0:

@@ -60,6 +60,10 @@ void profile(const ProfileFlags &flags) {
   };
   many(kWarmUps, nullptr);
   profile.step_s = mean_seconds(faster_half(many(flags.steps, nullptr)));
+  if (plan->root().pp() > 1) {
+    profile.in_flight = static_cast<int>(executor.max_in_flight());
+    profile.interval_s = runner.interval(flags.steps);
+  }
 
   const std::unique_ptr<exec::KernelTracer> tracer = executor.trace_kernels();
   Recorder recorder(profile.ranks, tracer.get());

@@ -82,6 +82,12 @@ void print_profile(const Profile &profile, const plan::LoadedPlan &plan, bool pe
   std::printf("%-42s %6s %7s %11.4f %7s\n", "neither: gaps, launches, host", "", "", (profile.step_s - profile.sum_s) * 1e3,
               percent(profile.step_s - profile.sum_s, profile.step_s).c_str());
   std::printf("%-42s %6s %7s %11.4f\n", "step while it was profiled", "", "", profile.observed_s * 1e3);
+  if (profile.interval_s > 0)
+    std::printf("%d steps under way, one ends every %.4f ms; the slowest stage is busy for %.4f ms of it: bubble %s (ideal 0%%; with one "
+                "step under way %s)\n",
+                profile.in_flight, profile.interval_s * 1e3, profile.slowest_stage_s * 1e3,
+                percent(profile.interval_s - profile.slowest_stage_s, profile.interval_s).c_str(),
+                percent(profile.step_s - profile.slowest_stage_s, profile.step_s).c_str());
   if (!per_op)
     return;
   std::printf("\n");
@@ -113,6 +119,10 @@ ordered_json profile_json(const Profile &profile, const plan::LoadedPlan &plan, 
   json["sum_s"] = profile.sum_s;
   json["neither_s"] = profile.step_s - profile.sum_s;
   json["floor_s"] = profile.floor_s;
+  if (profile.interval_s > 0)
+    json["pipeline"] = {{"in_flight", profile.in_flight}, {"interval_s", profile.interval_s},
+                        {"slowest_stage_s", profile.slowest_stage_s},
+                        {"bubble", 1 - ratio(profile.slowest_stage_s, profile.interval_s)}};
   ordered_json &titles = json["ops"] = ordered_json::array();
   for (const TitleResult &title : profile.titles) {
     ordered_json line = {{"op", title.title}, {"calls", std::lround(title.calls)}, {"kernels", std::lround(title.kernels)},

@@ -104,6 +104,15 @@ std::vector<double> rank_shares(const plan::LoadedPlan &plan, std::vector<int> p
   return shares;
 }
 
+// Ranks of a stage work side by side. To receive is to wait, or the end of another's work.
+double slowest_stage(const Profile &profile, const plan::LoadedPlan &plan) {
+  std::vector<double> busy(profile.ranks);
+  for (const OpResult &op : profile.ops)
+    if (op.op < 0 || plan.program(op.rank).ops()->Get(static_cast<uint32_t>(op.op))->op_type() != plan::OpKind::Recv)
+      busy[op.rank] += op.seconds;
+  return *std::max_element(busy.begin(), busy.end());
+}
+
 void add_up(Profile &profile) {
   std::map<std::string, size_t> index;
   for (const OpResult &op : profile.ops) {
@@ -212,6 +221,8 @@ void attribute(Profile &profile, const plan::LoadedPlan &plan, const exec::StepB
   }
   add(kNobody, kNobody, false);
   add_up(profile);
+  if (profile.interval_s > 0)
+    profile.slowest_stage_s = slowest_stage(profile, plan);
 }
 
 } // namespace llmrt::tool

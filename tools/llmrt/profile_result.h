@@ -43,6 +43,9 @@ struct Profile {
   exec::Ceilings ceilings;    // of all devices together
   double step_s = 0;          // the step as it is run when nobody looks: submitted to results there
   double observed_s = 0;      // while looked at
+  int in_flight = 1;          // steps that stages can work on at once
+  double interval_s = 0;      // from step to step while so many are under way; 0: there is one stage
+  double slowest_stage_s = 0; // the busy time of the stage that has most to do: no interval is shorter
   std::vector<OpResult> ops;  // by rank, in the order of the program
   std::vector<TitleResult> titles; // in the order of first appearance
   double sum_s = 0, floor_s = 0; // over the titles

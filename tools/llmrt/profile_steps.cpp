@@ -101,11 +101,32 @@ StepTimes StepRunner::submit(exec::StepBatch batch) {
   times.submitted_ns = steady_ns();
   executor_->submit(std::move(shared));
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= times.id; });
-  if (!error_.empty())
-    throw Error("a step of the profile failed: " + error_);
+  wait_for(times.id, lock);
   times.done_ns = done_ns_;
   return times;
+}
+
+void StepRunner::wait_for(uint64_t id, std::unique_lock<std::mutex> &lock) {
+  changed_.wait(lock, [&] { return done_ >= id || !error_.empty(); });
+  if (!error_.empty())
+    throw Error("a step of the profile failed: " + error_);
+}
+
+// Steps that are the same write the same keys and values to the same places, in order on every rank.
+double StepRunner::interval(int steps) {
+  const int full = static_cast<int>(executor_->max_in_flight()); // steps until all stages have work
+  {
+    std::lock_guard lock(mutex_);
+    ends_.clear();
+  }
+  for (int i = 0; i < steps + full; ++i) {
+    exec::StepBatch batch = step_;
+    batch.id = ++last_id_;
+    executor_->submit(std::make_shared<const exec::StepBatch>(std::move(batch)));
+  }
+  std::unique_lock lock(mutex_);
+  wait_for(last_id_, lock);
+  return static_cast<double>(ends_.back() - ends_[static_cast<size_t>(full) - 1]) * 1e-9 / steps;
 }
 
 // On the output rank's thread. Where the executor drew no tokens they are drawn here, as the engine would.
@@ -124,7 +145,9 @@ void StepRunner::finish(const exec::StepBatch &batch, const exec::LogitsView &lo
   std::lock_guard lock(mutex_);
   done_ = batch.id;
   done_ns_ = now;
-  error_ = failed;
+  ends_.push_back(now);
+  if (error_.empty())
+    error_ = failed;
   changed_.notify_all();
 }
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace llmrt::tool {
 
@@ -38,12 +39,15 @@ public:
   void prepare(exec::Executor &executor);
   // Runs the step once and waits for its results, and with a recorder (always the same one) for all ranks. Throws llmrt::Error when it fails.
   StepTimes run(Recorder *recorder);
+  // Seconds from one step's results to the next one's, while as many are under way as the executor takes: a mean over `steps`.
+  double interval(int steps);
   // The step that run() runs.
   const exec::StepBatch &step() const { return step_; }
 
 private:
   void add(exec::StepBatch &batch, int seq, int fresh, int context);
   StepTimes submit(exec::StepBatch batch);
+  void wait_for(uint64_t id, std::unique_lock<std::mutex> &lock);
   void finish(const exec::StepBatch &batch, const exec::LogitsView &logits, const std::string &error);
 
   const plan::LoadedPlan &plan_;
@@ -59,6 +63,7 @@ private:
   std::condition_variable changed_;
   uint64_t done_ = 0;
   int64_t done_ns_ = 0;
+  std::vector<int64_t> ends_; // of all steps since interval() began
   std::string error_;
 };
 
