@@ -24,6 +24,7 @@ nvidia-smi -L || { echo "gpu-test: no NVIDIA driver here; these tests need a GPU
 
 failed=0
 "$folder/bin/cuda_kernels_test" --gtest_brief=1 || failed=1
+"$folder/bin/cuda_communicators_test" --gtest_brief=1 || failed=1
 "$python" test/gpu/check_goldens.py "$folder" || failed=1
 for way in peer host; do
   "$python" test/gpu/check_goldens.py "$folder" --collectives $way llama-bias qwen3-7 || failed=1

@@ -374,6 +374,7 @@ void ProgramEmitter::fill(exec::AllReduceOp op, fb::OpKindUnion &out) {
   t.data = view(op.getData());
   setCollective(t, op);
   t.one_shot_bytes = static_cast<uint64_t>(op.getOneShotBytes());
+  t.two_shot_bytes = static_cast<uint64_t>(op.getTwoShotBytes());
   out.Set(std::move(t));
 }
 

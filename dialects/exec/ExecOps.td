@@ -287,11 +287,13 @@ def Exec_AllReduceOp : Exec_Executed<"all_reduce"> {
     ```mlir
     exec.all_reduce %x {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 32, f32>
     ```
-    Sums of at most `one_shot_bytes` of a member's rows go in one shot, by kernels that write to all members at once; set by
+    Sums of at most `one_shot_bytes` of a member's rows go in one shot, by kernels that write to all members at once, and larger
+    ones of at most `two_shot_bytes` in two: each row to the member that sums it, and from there to all. Both are set by
     exec-select-kernels from the links between the members.
   }];
   let arguments = !con((ins Exec_BufferType:$data), Exec_Collective,
-                       (ins DefaultValuedAttr<I64Attr, "0">:$one_shot_bytes), Exec_Common);
+                       (ins DefaultValuedAttr<I64Attr, "0">:$one_shot_bytes,
+                            DefaultValuedAttr<I64Attr, "0">:$two_shot_bytes), Exec_Common);
   let assemblyFormat = "$data attr-dict `:` type($data)";
 }
 

@@ -245,31 +245,16 @@ struct PeerSum {
 // data = sum of parts in order, in f32: the same bits on every rank. `data` must be none of the parts.
 void peer_sum(const PeerSum &p, cudaStream_t stream);
 
-// Where messages lie in a rank's inbox: two turns of `turn_bytes`; in each, `source_bytes` from every member of the group.
-// A source has the pairs of short messages, the rows of long ones (at data_offset) and their flags (at flags_offset).
-struct InboxShape {
-  int64_t data_offset = 0, flags_offset = 0, source_bytes = 0, turn_bytes = 0;
-  int64_t bytes() const { return 2 * turn_bytes; }
-};
-inline constexpr int64_t kPairsBytes = 512 << 10; // messages of up to so much to all others carry their signal with them
-
-// An inbox for messages of up to `most_bytes` and `most_rows` from each of `count` members.
-InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_rows);
-
-// Whether rows of H elements, ld apart, are of a form that one_shot_all_reduce() carries.
-bool one_shot_takes(int64_t H, int64_t ld, DType act);
-
 // In place sum over a group whose members can write each other's memory: the same bits on every rank. With norm.out:
 // residual += sum, out = RMSNorm(residual) · (weight + offset), and data is left as it was. Every member must make the same
 // calls in the same order, each with inboxes of the same shape; inboxes and state begin as zeros. The kernels of the
 // members wait for each other: each must be able to start whatever the others do, so every member needs its own device.
-struct OneShot {
+struct RankSum {
   void *data; // [T, H] act, rows ld apart, 16-byte aligned
   int64_t ld, T, H;
   DType act;
   int rank, count;        // position in the group, members
   void *inbox[kMaxPeers]; // of each member, written by all
-  InboxShape box;
   uint32_t *state;        // two words of device memory of this rank and group
   uint32_t number;        // told to the host while the sum is under way
   struct {
@@ -283,7 +268,59 @@ struct OneShot {
     const volatile uint32_t *given_up; // not 0: stop waiting for the others; the sum is then worthless
   } host;
 };
+
+// Whether rows of H elements, ld apart, are of a form that these sums carry.
+bool one_shot_takes(int64_t H, int64_t ld, DType act);
+
+// In one shot: every member pushes its rows to all others. Where messages lie in a rank's inbox: two turns of `turn_bytes`; in
+// each, `source_bytes` from every member of the group. A source has the pairs of short messages, the rows of long ones (at
+// data_offset) and their flags (at flags_offset).
+struct InboxShape {
+  int64_t data_offset = 0, flags_offset = 0, source_bytes = 0, turn_bytes = 0;
+  int64_t bytes() const { return 2 * turn_bytes; }
+};
+inline constexpr int64_t kPairsBytes = 512 << 10; // messages of up to so much to all others carry their signal with them
+
+// An inbox for messages of up to `most_bytes` and `most_rows` from each of `count` members.
+InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_rows);
+struct OneShot : RankSum {
+  InboxShape box;
+};
 void one_shot_all_reduce(const OneShot &p, cudaStream_t stream);
+
+// In two shots: row t is summed by member t % count, to which the others push theirs, and pushed by it to all. An inbox has two
+// turns; in each, what every member sends for the rows that this one sums (source_bytes each: rows, then their flags at
+// flags_offset), and from results_offset on the sums of all rows, with their flags at result_flags_offset.
+struct TwoShotShape {
+  int64_t flags_offset = 0, source_bytes = 0, results_offset = 0, result_flags_offset = 0, turn_bytes = 0;
+  int64_t bytes() const { return 2 * turn_bytes; }
+};
+// For messages of up to `most_bytes` in rows of up to `most_row_bytes`, and up to `most_rows`.
+TwoShotShape two_shot_inbox(int count, int64_t most_bytes, int64_t most_row_bytes, int64_t most_rows);
+struct TwoShot : RankSum {
+  TwoShotShape box;
+};
+void two_shot_all_reduce(const TwoShot &p, cudaStream_t stream);
+
+// Tokens of R rows that all members of a group are to have; every member makes the same calls in the same order, numbered from
+// 1 on, on a device of its own. Boxes begin as zeros.
+struct TokenRound {
+  int32_t *tokens;       // [R]
+  int64_t R;
+  int rank, count;       // position in the group, members (32 at most)
+  void *box[kMaxPeers];  // of each member, written by all: token_box_bytes()
+  int64_t most_rows;     // that the boxes are for
+  uint32_t call;         // its number
+  uint32_t number, *at;  // told to the host while the round is under way, as in OneShot
+  const volatile uint32_t *given_up;
+};
+inline constexpr int64_t kTokenMessage = 16; // bytes
+int64_t token_box_bytes(int count, int64_t most_rows);
+// Each member has the logits [R, V] f32, row stride ld, of the tokens from `first` on; tokens become the best of all members'
+// on all of them, the lowest id where they tie, -1 for a row without one (NaN).
+void sample_greedy_of_ranks(const TokenRound &p, const float *logits, int64_t ld, int64_t V, int64_t first, cudaStream_t stream);
+// Tokens of member `root` become those of all. Between two of these calls the members must have waited for each other.
+void hand_round_tokens(const TokenRound &p, int root, cudaStream_t stream);
 
 // *word = value, in pinned host memory, once the stream has come here.
 void tell_host(uint32_t *word, uint32_t value, cudaStream_t stream);

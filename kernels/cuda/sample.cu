@@ -5,10 +5,8 @@
 // and the value at which the kept mass reaches p. Every thread has bins of its own, so there are no atomics: sums come in a
 // fixed order, and the time does not depend on the values. Noise is a hash of (seed, counter, token): the same request draws the same tokens whatever
 // else is in the batch.
-#include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
-
-#include <cooperative_groups.h>
+#include "kernels/cuda/sample.cuh"
 
 #include <utility>
 
@@ -16,9 +14,6 @@ namespace llmrt::cuda {
 
 namespace {
 
-constexpr int kThreads = 512, kWarps = kThreads / 32;
-constexpr int kMostParts = 8;    // blocks of a row
-constexpr int kBins = 16;        // of one pass of the search, one a warp
 constexpr float kMostNoise = 23; // Gumbel noise of 32 bits is below this
 
 // Order-preserving map of floats to unsigned integers.
@@ -46,160 +41,6 @@ __device__ __forceinline__ float gumbel(uint32_t word) {
   const float series = r * (1 + r * (0.5f + r * (0.33333333f + r * (0.25f + r * 0.2f))));
   return -__logf(r < 0.05f ? series : -__logf(1 - r));
 }
-
-struct Best {
-  float value;
-  uint32_t token;
-};
-// The larger value; the lower token where they tie.
-__device__ __forceinline__ Best better(Best a, Best b) {
-  return b.value > a.value || (b.value == a.value && b.token < a.token) ? b : a;
-}
-
-struct Shared {
-  float sums[kWarps];
-  Best best[kWarps];
-  float all_sums[2][kMostParts][kBins]; // each block's, by turns
-  Best all_best[2][kMostParts];
-};
-
-// The blocks of a row: sums and maxima over all of their threads, the same value in every thread.
-struct Team {
-  Shared &shared;
-  int parts, rank;
-  int turn = 0;
-
-  __device__ void sync() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (parts > 1)
-      return cooperative_groups::this_cluster().sync();
-#endif
-    __syncthreads();
-  }
-  // Every block calls arrived() first and all_arrived() before it writes to another, which may not have begun yet.
-  __device__ void arrived() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (parts > 1)
-      cooperative_groups::this_cluster().barrier_arrive();
-#endif
-  }
-  __device__ void all_arrived() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (parts > 1)
-      cooperative_groups::this_cluster().barrier_wait();
-#endif
-  }
-  template <typename T> __device__ T *at(T *mine, int part) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (parts > 1)
-      return cooperative_groups::this_cluster().map_shared_rank(mine, part);
-#endif
-    return mine;
-  }
-
-  __device__ float sum(float v) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    v = warp_sum(v);
-    if (lane == 0)
-      shared.sums[warp] = v;
-    __syncthreads();
-    turn ^= 1;
-    if (warp == 0) {
-      v = warp_sum(lane < kWarps ? shared.sums[lane] : 0.0f);
-      if (lane < parts)
-        *at(&shared.all_sums[turn][rank][0], lane) = v;
-    }
-    sync();
-    v = 0;
-    for (int part = 0; part < parts; ++part)
-      v += shared.all_sums[turn][part][0];
-    return v;
-  }
-
-  // Sums bins[kBins][kThreads] over all threads; lane i of every warp gets bin i.
-  __device__ float sum_bins(const float *bins) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    __syncthreads();
-    turn ^= 1;
-    float v = 0;
-#pragma unroll
-    for (int i = 0; i < kThreads / 32; ++i)
-      v += bins[warp * kThreads + i * 32 + lane];
-    v = warp_sum(v);
-    if (lane < parts)
-      *at(&shared.all_sums[turn][rank][warp], lane) = v;
-    sync();
-    v = 0;
-    if (lane < kBins)
-      for (int part = 0; part < parts; ++part)
-        v += shared.all_sums[turn][part][lane];
-    return v;
-  }
-
-  __device__ Best best(Best mine) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    auto warp_best = [&]() {
-#pragma unroll
-      for (int offset = 16; offset; offset >>= 1)
-        mine = better(mine, {__shfl_xor_sync(0xffffffffu, mine.value, offset),
-                             __shfl_xor_sync(0xffffffffu, mine.token, offset)});
-    };
-    warp_best();
-    if (lane == 0)
-      shared.best[warp] = mine;
-    __syncthreads();
-    turn ^= 1;
-    if (warp == 0) {
-      mine = shared.best[lane % kWarps];
-      warp_best();
-      if (lane < parts)
-        *at(&shared.all_best[turn][rank], lane) = mine;
-    }
-    sync();
-    mine = shared.all_best[turn][0];
-    for (int part = 1; part < parts; ++part)
-      mine = better(mine, shared.all_best[turn][part]);
-    return mine;
-  }
-};
-
-// This block's part of a row; x[i] is the logit of token begin + i. Tokens come in fours: begin is a multiple of four.
-struct Slice {
-  const float *x;
-  int64_t begin;
-  int count;
-  // f(values, how many, index in the slice) for every four.
-  template <int kUnroll = 1, typename F> __device__ __forceinline__ void each_four(bool wide, F &&f) const {
-    const int whole = wide ? count / 4 * 4 : 0;
-    int i = static_cast<int>(threadIdx.x) * 4;
-    if constexpr (kUnroll > 1)
-      for (; i + (kUnroll - 1) * kThreads * 4 < whole; i += kUnroll * kThreads * 4) {
-        float4 fours[kUnroll];
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u)
-          fours[u] = *reinterpret_cast<const float4 *>(x + i + u * kThreads * 4);
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-          float v[4] = {fours[u].x, fours[u].y, fours[u].z, fours[u].w};
-          f(v, 4, i + u * kThreads * 4);
-        }
-      }
-    for (; i < whole; i += kThreads * 4) {
-      const float4 four = *reinterpret_cast<const float4 *>(x + i);
-      float v[4] = {four.x, four.y, four.z, four.w};
-      f(v, 4, i);
-    }
-    if (i < count) { // unaligned rows, and the last few tokens
-      for (; i < count; i += kThreads * 4) {
-        float v[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          v[e] = i + e < count ? x[i + e] : -INFINITY;
-        f(v, min(4, count - i), i);
-      }
-    }
-  }
-};
 
 // The largest key T in [lo, hi) such that weight(keys >= T) reaches `target`, or one that keeps the same tokens; lo where
 // none does. No key is above hi. All threads call and agree.
@@ -341,18 +182,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   wait_for_previous();
   const int64_t r = blockIdx.x / parts;
   Team team{shared, parts, static_cast<int>(blockIdx.x % parts)};
-  team.arrived();
-  const int64_t each = ((V + parts - 1) / parts + 3) / 4 * 4, begin = min(V, team.rank * each);
-  const Slice slice{all_logits + r * ld + begin, begin, static_cast<int>(min(each, V - begin))};
-  Best top = {-INFINITY, 0xffffffffu};
-  slice.each_four<4>(wide, [&](const float(&v)[4], int n, int i) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      if (e < n)
-        top = better(top, {v[e], static_cast<uint32_t>(begin + i + e)});
-  });
-  team.all_arrived();
-  top = team.best(top);
+  const Best top = best_of_row(team, all_logits + r * ld, V, wide);
   if (threadIdx.x == 0 && team.rank == 0)
     tokens[r] = top.token < V ? static_cast<int32_t>(top.token) : -1;
   team.sync(); // no block may end while another still writes to it
@@ -367,9 +197,7 @@ void sample(const Sample &p, cudaStream_t stream) {
   const DeviceLimits &device = device_limits();
   const bool wide = reinterpret_cast<uintptr_t>(p.logits) % 16 == 0 && p.ld % 4 == 0;
   if (p.greedy && !p.logprobs) {
-    int parts = device.major >= 9 ? kMostParts : 1; // the largest token does not depend on them
-    while (parts > 1 && p.R * parts > 3 * device.sms)
-      parts /= 2;
+    const int parts = greedy_parts(p.R);
     return launch_cluster(greedy_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), 0,
                           static_cast<unsigned>(parts), stream, p.tokens, p.logits, p.ld, p.V, parts, wide);
   }

@@ -203,7 +203,7 @@ LogicalResult RankConverter::convertAllReduce(dist::AllReduceOp op) {
   if (failed(data))
     return failure();
   builder.create<AllReduceOp>(op.getLoc(), *data, op.getGroupAttr(), op.getSeqAttr(), CommAttr(), AlgorithmAttr(),
-                              i64(0), kNoKernel, i64(0), layerOf(op));
+                              i64(0), i64(0), kNoKernel, i64(0), layerOf(op));
   buffers[op.getResult()] = *data;
   return success();
 }

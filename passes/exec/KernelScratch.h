@@ -53,13 +53,24 @@ inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t
   return counters * 4 + (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
-// kernels.h: what one_shot_all_reduce() takes, one_shot_inbox(), and the two words of its state.
-inline constexpr uint64_t kCudaOneShotRanks = 8;
+// kernels.h: what one_shot_all_reduce() takes, one_shot_inbox() and two_shot_inbox(); pushed_sums.cpp: two words of state for each.
+inline constexpr uint64_t kCudaOneShotRanks = 8, kCudaSumStates = 2 * 8;
 inline constexpr int64_t kCudaOneShotRow = 64 << 10;
 inline uint64_t cudaOneShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t mostRows) {
   const uint64_t pairs = (512 << 10) / (ranks - 1);
-  return 2 * ranks * (roundUp(2 * std::min(mostBytes, pairs), 256) + roundUp(mostBytes, 256) + roundUp(mostRows * 4, 256)) + 8;
+  return 2 * ranks * (roundUp(2 * std::min(mostBytes, pairs), 256) + roundUp(mostBytes, 256) + roundUp(mostRows * 4, 256));
 }
+inline uint64_t cudaTwoShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t rowBytes, uint64_t mostRows) {
+  return 2 * (ranks * (roundUp(mostBytes / ranks + rowBytes, 256) + roundUp(ceilDiv(mostRows, ranks) * 4, 256)) +
+              roundUp(mostBytes, 256) + roundUp(mostRows * 4, 256));
+}
+// nccl_group.cpp: what NCCL 2.28 takes of a device to join a group and for its sums, and for each member that gathers send rows to
+// or receive them from (itself counts). Measured between two H200 (bench_collectives); with more members the same count.
+inline constexpr uint64_t kCudaNcclGroup = 860ull << 20, kCudaNcclPeer = 128ull << 20;
+// world.cpp: a sum of ranks that meet on the host, in pieces of so much.
+inline constexpr uint64_t kCudaMetScratch = 8 << 20;
+// kernels.h: token_box_bytes().
+inline uint64_t cudaTokenBox(uint64_t ranks, uint64_t maxLogitsRows) { return 2 * ranks * maxLogitsRows * 16; }
 
 // inputs.cpp: the step's inputs, laid out in one block, and as the uploads of two steps.
 inline uint64_t cudaStepInputs(uint64_t maxTokens, uint64_t maxSeqs, uint64_t maxLogitsRows, uint64_t maxModelLen,

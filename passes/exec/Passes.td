@@ -35,7 +35,8 @@ def ExecSelectKernels : Pass<"exec-select-kernels", "::mlir::ModuleOp"> {
     exec.linear %x, %w into %y {kernel = "cpu.linear.packed16"} : ..., !exec.weight<960, 576, bf16, packed16>, ...
     ```
     A sum between GPUs that can all write each other's memory gets `one_shot_bytes`, the size up to which a push to all
-    members beats a ring by the links' bandwidth.
+    members is the fastest, and, among three and more, `two_shot_bytes`, up to which two pushes are: by the links' bandwidth and
+    latency.
 
     With `keep-quantized`, a CPU weight all of whose tensors are of one block format that a kernel multiplies as it is
     (Q8_0; Q4_1 and Q4_0), in whole blocks, keeps that format: `!exec.weight<960, 576, !exec.quant<q4_1>, packed16>`.

@@ -45,7 +45,7 @@ private:
   void chooseLayout(WeightOp weight);
   void chooseKernel(Operation *op);
   void chooseCommunicator(Operation *op);
-  int64_t oneShotBytes(AllReduceOp op);
+  void chooseShots(AllReduceOp op);
 };
 } // namespace
 
@@ -108,31 +108,34 @@ void Selector::chooseCommunicator(Operation *op) {
   if (op->hasAttr("group"))
     op->setAttr("algorithm", AlgorithmAttr::get(op->getContext(), host ? Algorithm::Ordered : Algorithm::Ring));
   if (auto reduce = dyn_cast<AllReduceOp>(op); reduce && !host)
-    reduce.setOneShotBytes(oneShotBytes(reduce));
+    chooseShots(reduce);
 }
 
-// Up to which size every member's push to all others beats a ring. A push sends (n - 1) messages over a link that a ring
-// would use for 2 (n - 1) / n of one, and saves the ring's rounds.
-int64_t Selector::oneShotBytes(AllReduceOp op) {
-  constexpr double kRounds = 6e-6;        // seconds that one shot saves, norm included (docs/performance.md)
-  constexpr int64_t kMost = 4 << 20, kChunk = 16;
+// Which sums kernels push, and how. In one shot a member sends n - 1 messages; in two, as in a ring, 2 (n - 1) / n of one, for one more
+// hop between members. NCCL's ring has more hops and pipelines better, so that it is for what is large.
+void Selector::chooseShots(AllReduceOp op) {
+  constexpr int64_t kMost = 8 << 20, kChunk = 16; // docs/performance.md: between two members, one shot beats NCCL up to there
+  constexpr double kSignal = 1.3e-6; // seconds of a hop beside the link's latency: two shots less one, 3.3 us over a link of 2 us
   ArrayRef<int64_t> ranks = op.getGroup();
   BufferType type = op.getData().getType();
   int64_t row = type.getCols() * (type.getElement().getIntOrFloatBitWidth() / 8);
   if (row % kChunk != 0 || row > kCudaOneShotRow || ranks.size() > kCudaOneShotRanks)
-    return 0;
-  double slowest = std::numeric_limits<double>::infinity();
+    return;
+  double bandwidth = std::numeric_limits<double>::infinity(), latency = 0; // of the slowest link
   for (size_t i = 0; i < ranks.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       int64_t a = mesh.getDevices()[ranks[i]], b = mesh.getDevices()[ranks[j]];
       dist::LinkAttr link = topology.findLink(a, b);
       if (a == b || !link || !link.getP2p() || topology.getDevices()[a].getHost() != topology.getDevices()[b].getHost())
-        return 0;
-      slowest = std::min(slowest, link.getBandwidth().getValueAsDouble());
+        return;
+      bandwidth = std::min(bandwidth, link.getBandwidth().getValueAsDouble());
+      latency = std::max(latency, link.getLatency().getValueAsDouble());
     }
-  double n = static_cast<double>(ranks.size()), extra = (n - 1) - 2 * (n - 1) / n; // messages sent beyond a ring's
-  int64_t most = extra <= 0 ? kMost : static_cast<int64_t>(std::min<double>(kMost, kRounds * slowest / extra));
-  return most / row * row;
+  double n = static_cast<double>(ranks.size()), extra = (n - 1) - 2 * (n - 1) / n; // messages that one shot sends beyond two
+  auto inRows = [&](double bytes) { return static_cast<int64_t>(std::min<double>(kMost, bytes)) / row * row; };
+  op.setOneShotBytes(inRows(extra > 0 ? (latency + kSignal) * bandwidth / extra : kMost));
+  if (extra > 0)
+    op.setTwoShotBytes(inRows(kMost));
 }
 
 namespace {

@@ -102,6 +102,50 @@ uint64_t llmc::exec::workspaceBytes(ProgramOp program, dist::LimitsAttr limits, 
   return cudaWorkspace(program, limits);
 }
 
+// What NCCL holds for an op; a rank has one communicator, and ops share it.
+static uint64_t ncclBytes(Operation &op) {
+  auto comm = op.getAttrOfType<CommAttr>("comm");
+  auto group = op.getAttrOfType<DenseI64ArrayAttr>("group");
+  if (!comm || comm.getValue() != Comm::Nccl || !group)
+    return 0;
+  uint64_t ranks = group.size(), peers = 0;
+  if (auto gather = dyn_cast<GatherOp>(op))
+    peers = 1 + (gather.getOut() ? ranks : 0);
+  else if (isa<AllGatherOp>(op))
+    peers = 2 * ranks;
+  return kCudaNcclGroup + peers * kCudaNcclPeer;
+}
+
+namespace {
+// Inboxes of sums that kernels push to other members, and of the tokens that the members draw together.
+struct PushedSums {
+  uint64_t ranks = 0, oneBytes = 0, oneRows = 0, twoBytes = 0, twoRows = 0, rowBytes = 0;
+
+  void add(AllReduceOp reduce, dist::LimitsAttr limits) {
+    uint64_t whole = bufferBytes(reduce.getData().getType(), limits);
+    uint64_t row = whole / maxRows(reduce.getData().getType().getRows(), limits);
+    auto grow = [&](int64_t most, uint64_t &mostBytes, uint64_t &mostRows) {
+      if (most == 0)
+        return;
+      uint64_t bytes = std::min<uint64_t>(most, whole);
+      ranks = reduce.getGroup().size();
+      mostBytes = std::max(mostBytes, bytes);
+      mostRows = std::max(mostRows, bytes / row);
+      rowBytes = std::max(rowBytes, row);
+    };
+    grow(reduce.getOneShotBytes(), oneBytes, oneRows);
+    grow(reduce.getTwoShotBytes(), twoBytes, twoRows);
+  }
+  uint64_t bytes(dist::LimitsAttr limits) const {
+    if (ranks == 0)
+      return 0;
+    return (oneBytes ? cudaOneShotInbox(ranks, oneBytes, oneRows) : 0) +
+           (twoBytes ? cudaTwoShotInbox(ranks, twoBytes, rowBytes, twoRows) : 0) + kCudaSumStates +
+           cudaTokenBox(ranks, limits.getMaxLogitsRows());
+  }
+};
+} // namespace
+
 uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limits, StringRef kind, int64_t stages) {
   // Messages to other stages, in as many slots as can be under way: on CPUs two of every send, on GPUs one a step in
   // flight and one more.
@@ -110,7 +154,8 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
     uint64_t sends = 0, largest = 0;
   };
   llvm::DenseMap<int64_t, Channel> channels; // by peer
-  uint64_t scratch = 0, oneShotRanks = 0, oneShotBytes = 0, oneShotRows = 0;
+  uint64_t scratch = 0, nccl = 0;
+  PushedSums pushed;
   for (Operation &op : program.getBody().front()) {
     if (auto send = dyn_cast<SendOp>(op)) {
       Channel &channel = channels[send.getPeer()];
@@ -119,7 +164,8 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
     }
     if (kind == "cpu")
       continue; // collectives read the other ranks' memory where it lies
-    // On GPUs what is gathered arrives one part behind the other first, and sums in one shot have inboxes.
+    nccl = std::max(nccl, ncclBytes(op));
+    // On GPUs what is gathered arrives one part behind the other first, and sums that are pushed have inboxes.
     BufferType gathered;
     if (auto gather = dyn_cast<GatherOp>(op); gather && gather.getOut())
       gathered = cast<BufferType>(gather.getOut().getType());
@@ -128,15 +174,13 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
     if (gathered)
       scratch = std::max(scratch, bufferBytes(gathered, limits) / maxRows(gathered.getRows(), limits) *
                                       std::max(maxRows(gathered.getRows(), limits), limits.getMaxLogitsRows()));
-    else if (auto reduce = dyn_cast<AllReduceOp>(op); reduce && reduce.getOneShotBytes() > 0) {
+    else if (auto reduce = dyn_cast<AllReduceOp>(op)) {
       uint64_t whole = bufferBytes(reduce.getData().getType(), limits);
-      uint64_t most = std::min<uint64_t>(reduce.getOneShotBytes(), whole);
-      oneShotRanks = reduce.getGroup().size();
-      oneShotBytes = std::max(oneShotBytes, most);
-      oneShotRows = std::max(oneShotRows, most / (whole / maxRows(reduce.getData().getType().getRows(), limits)));
+      scratch = std::max(scratch, std::min(whole, kCudaMetScratch));
+      pushed.add(reduce, limits);
     }
   }
-  uint64_t bytes = scratch + (oneShotRanks ? cudaOneShotInbox(oneShotRanks, oneShotBytes, oneShotRows) : 0);
+  uint64_t bytes = scratch + nccl + pushed.bytes(limits);
   for (auto &[peer, channel] : channels)
     bytes += (kind == "cpu" ? channel.sends : 1) * slots * channel.largest;
   return bytes;

@@ -291,6 +291,7 @@ CommInfo comm_of(const Op &op) {
   case OpKind::AllReduce:
     collective(*op.op_as_AllReduce());
     info.one_shot_bytes = op.op_as_AllReduce()->one_shot_bytes();
+    info.two_shot_bytes = op.op_as_AllReduce()->two_shot_bytes();
     info.payload = op.op_as_AllReduce()->data();
     break;
   case OpKind::AllGather:

@@ -90,7 +90,7 @@ struct CommInfo {
   uint32_t root = 0; // gather only
   Comm comm = Comm::Host;
   Algorithm algorithm = Algorithm::Ring; // collectives only
-  uint64_t one_shot_bytes = 0;           // all-reduce only
+  uint64_t one_shot_bytes = 0, two_shot_bytes = 0; // all-reduce only
   const flatbuffers::Vector<uint64_t> *counts = nullptr;
   const View *payload = nullptr; // what this rank puts in (recv: what it takes out)
 };

@@ -240,6 +240,8 @@ void TextDump::attributes(const Op &op) {
     put(" group=", comm.group, " algorithm=", name_of(comm.algorithm));
     if (comm.one_shot_bytes)
       put(" one_shot_bytes=", comm.one_shot_bytes);
+    if (comm.two_shot_bytes)
+      put(" two_shot_bytes=", comm.two_shot_bytes);
   }
   put(" seq=", comm.seq, " comm=", name_of(comm.comm));
 }

@@ -120,6 +120,8 @@ void Communication::compare(uint32_t group, uint32_t first_rank, const Step &fir
     return differs("algorithm", name_of(step.comm.algorithm), name_of(first.comm.algorithm));
   if (step.comm.one_shot_bytes != first.comm.one_shot_bytes)
     return differs("one_shot_bytes", step.comm.one_shot_bytes, first.comm.one_shot_bytes);
+  if (step.comm.two_shot_bytes != first.comm.two_shot_bytes)
+    return differs("two_shot_bytes", step.comm.two_shot_bytes, first.comm.two_shot_bytes);
   if (step.comm.root != first.comm.root)
     return differs("root", step.comm.root, first.comm.root);
   const Buffer &here = buffer(rank, *step.comm.payload), &there = buffer(first_rank, *first.comm.payload);
@@ -337,7 +339,7 @@ void verify_topology(const Plan &plan, Reporter &report) {
         continue;
       }
       check_group(*program, comm.group, comm.comm);
-      if (comm.one_shot_bytes != 0)
+      if (comm.one_shot_bytes != 0 || comm.two_shot_bytes != 0)
         check_group(*program, comm.group, Comm::Peer); // kernels write to all members
     }
 }

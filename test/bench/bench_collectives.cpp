@@ -1,22 +1,30 @@
-// All-reduce by size over the GPUs of this machine, inside CUDA graphs: our one-shot kernel, the same with residual and
-// RMSNorm, and NCCL (with our norm behind it). bf16, rows of 4096. Prints microseconds a call and the ratio to NCCL.
+// All-reduce by size over the GPUs of this machine, for each way that ranks talk: our kernels in one shot and in two, and NCCL, in
+// CUDA graphs, each also with residual and RMSNorm; and ranks that meet on the host, over P2P and through host memory. bf16, rows
+// of up to 4096. Prints microseconds a call, and before that the device memory that NCCL's communicator takes.
 //
 //   bench_collectives [RANKS]     default: as many as there are GPUs
 #include "kernels/cuda/kernels.h"
+#include "runtime/exec/cuda/world.h"
+#include "test/unit/plan/plan_builder.h"
 
 #include <cuda_runtime.h>
 #include <nccl.h>
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 using namespace llmrt::cuda;
+namespace comm = llmrt::comm;
+namespace exec = llmrt::exec;
+using exec::cuda::RankLink;
 
 #define CHECK(call)                                                                                                    \
   do {                                                                                                                 \
@@ -26,16 +34,23 @@ using namespace llmrt::cuda;
     }                                                                                                                  \
   } while (0)
 
-constexpr int64_t kH = 4096, kRowBytes = kH * 2, kMost = 64 << 20, kOneShotMost = 8 << 20;
-constexpr int kCalls = 40, kRounds = 9;
+constexpr int64_t kH = 4096, kMost = 64 << 20, kPushMost = 8 << 20, kRowBytes = kH * 2;
+constexpr int kCalls = 40, kRounds = 7;
 
 struct RankState {
-  void *data, *residual, *out, *inbox;
+  void *data, *residual, *out, *inbox[2];
   float *weight;
   uint32_t *state;
   cudaStream_t stream;
   ncclComm_t comm;
+  std::unique_ptr<RankLink> met, host;
 };
+
+size_t free_bytes() {
+  size_t free = 0, total = 0;
+  CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
 
 int main(int argc, char **argv) {
   int count = 0;
@@ -46,7 +61,21 @@ int main(int argc, char **argv) {
     std::printf("bench_collectives needs two GPUs or more\n");
     return 0;
   }
-  const InboxShape box = one_shot_inbox(count, kOneShotMost, kOneShotMost / kRowBytes);
+  const InboxShape one_box = one_shot_inbox(count, kPushMost, kPushMost / kRowBytes);
+  const TwoShotShape two_box = two_shot_inbox(count, kPushMost, kRowBytes, kPushMost / kRowBytes);
+  llmrt::plan::testing::TinySpec spec; // of its groups alone
+  spec.tp = uint32_t(count), spec.pp = 1, spec.q_heads = spec.kv_heads = 16;
+  const auto plan = llmrt::plan::testing::load(llmrt::plan::testing::build_tiny_plan(spec));
+  const auto world = [&] {
+    comm::HostWorldOptions options;
+    options.ranks = uint32_t(count);
+    options.groups.push_back({"all", {}});
+    for (int r = 0; r < count; ++r)
+      options.groups[0].ranks.push_back(uint32_t(r));
+    options.cores_to_spare = true;
+    return comm::HostWorld::create(options);
+  };
+  const auto met_world = world(), host_world = world();
   std::vector<RankState> ranks(count);
   uint32_t *host = nullptr;
   CHECK(cudaHostAlloc(reinterpret_cast<void **>(&host), 256, cudaHostAllocPortable));
@@ -54,7 +83,6 @@ int main(int argc, char **argv) {
   ncclUniqueId id;
   CHECK(ncclGetUniqueId(&id));
   std::barrier together(count);
-  double micros[4] = {}; // of the size at hand: one-shot, fused, NCCL, NCCL + norm
   auto serve = [&](int rank) {
     RankState &r = ranks[rank];
     CHECK(cudaSetDevice(rank));
@@ -65,49 +93,81 @@ int main(int argc, char **argv) {
       CHECK(cudaMalloc(p, kMost));
       fill_random(*p, kMost / 2, DType::bf16, 1, nullptr);
     }
-    CHECK(cudaMalloc(&r.inbox, box.bytes()));
-    CHECK(cudaMemset(r.inbox, 0, box.bytes()));
+    for (int twice = 0; twice < 2; ++twice) {
+      const size_t bytes = size_t(twice ? two_box.bytes() : one_box.bytes());
+      CHECK(cudaMalloc(&r.inbox[twice], bytes));
+      CHECK(cudaMemset(r.inbox[twice], 0, bytes));
+    }
     CHECK(cudaMalloc(&r.weight, kH * 4));
     fill_random(r.weight, kH, DType::f32, 2, nullptr);
-    CHECK(cudaMalloc(&r.state, 8));
-    CHECK(cudaMemset(r.state, 0, 8));
+    CHECK(cudaMalloc(&r.state, 16));
+    CHECK(cudaMemset(r.state, 0, 16));
     CHECK(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
-    CHECK(ncclCommInitRank(&r.comm, count, id, rank));
     CHECK(cudaDeviceSynchronize());
     together.arrive_and_wait();
+    const size_t before = free_bytes();
+    together.arrive_and_wait();
+    CHECK(ncclCommInitRank(&r.comm, count, id, rank));
+    together.arrive_and_wait();
+    const size_t joined = free_bytes();
+    CHECK(ncclAllReduce(r.data, r.data, kMost / 2, ncclBfloat16, ncclSum, r.comm, r.stream));
+    CHECK(cudaStreamSynchronize(r.stream));
+    together.arrive_and_wait();
+    const size_t summed = free_bytes();
+    CHECK(ncclGroupStart()); // a gather, to itself as well
+    CHECK(ncclSend(r.data, kMost / 4, ncclBfloat16, 0, r.comm, r.stream));
+    for (int from = 0; rank == 0 && from < count; ++from)
+      CHECK(ncclRecv(r.out, kMost / 4, ncclBfloat16, from, r.comm, r.stream));
+    CHECK(ncclGroupEnd());
+    CHECK(cudaStreamSynchronize(r.stream));
+    together.arrive_and_wait();
+    for (int at = 0; at < count; ++at) {
+      if (at == rank)
+        std::printf("NCCL on rank %d takes %.1f MiB to join, %.1f with the first sum, %.1f with the first gather\n", rank,
+                    double(before - joined) / (1 << 20), double(before - summed) / (1 << 20), double(before - free_bytes()) / (1 << 20));
+      together.arrive_and_wait();
+    }
+    std::vector<int> devices;
+    for (int i = 0; i < count; ++i)
+      devices.push_back(i);
+    r.met = std::make_unique<RankLink>(*plan, rank, exec::cuda::RankLinkOptions{devices, 1, 60, exec::Collectives::Peer}, *met_world);
+    r.host = std::make_unique<RankLink>(*plan, rank, exec::cuda::RankLinkOptions{devices, 1, 60, exec::Collectives::Host}, *host_world);
+    if (rank == 0)
+      std::printf("%10s %9s %9s %9s | with norm %9s %9s %9s | on the host %9s %9s\n", "us; bytes", "one shot", "two shots", "NCCL",
+                  "one shot", "two shots", "NCCL", "peer", "host");
 
-    for (int64_t bytes = kRowBytes; bytes <= kMost; bytes *= 2) {
-      const int64_t T = bytes / kRowBytes;
-      auto one_shot = [&](bool norm) {
-        OneShot p{};
-        p.data = r.data, p.ld = p.H = kH, p.T = T, p.act = DType::bf16, p.rank = rank, p.count = count;
+    for (int64_t bytes = kRowBytes / 2; bytes <= kMost; bytes *= 2) {
+      const int64_t T = std::max<int64_t>(1, bytes / kRowBytes), H = bytes / 2 / T;
+      auto push = [&](bool twice, bool norm) {
+        RankSum p{};
+        p.data = r.data, p.ld = p.H = H, p.T = T, p.act = DType::bf16, p.rank = rank, p.count = count;
         for (int i = 0; i < count; ++i)
-          p.inbox[i] = ranks[i].inbox;
-        p.box = box, p.state = r.state, p.host.at = host + rank, p.host.given_up = host + 63;
+          p.inbox[i] = ranks[i].inbox[twice];
+        p.state = r.state + 2 * twice, p.host.at = host + rank, p.host.given_up = host + 63;
         if (norm)
-          p.norm = {r.out, r.residual, r.weight, kH, kH, 1e-6f, 0};
-        one_shot_all_reduce(p, r.stream);
+          p.norm = {r.out, r.residual, r.weight, H, H, 1e-6f, 0};
+        if (twice)
+          two_shot_all_reduce({p, two_box}, r.stream);
+        else
+          one_shot_all_reduce({p, one_box}, r.stream);
       };
       auto nccl = [&](bool norm) {
-        CHECK(ncclAllReduce(r.data, r.data, size_t(T * kH), ncclBfloat16, ncclSum, r.comm, r.stream));
+        CHECK(ncclAllReduce(r.data, r.data, size_t(T * H), ncclBfloat16, ncclSum, r.comm, r.stream));
         if (norm)
-          add_rms_norm({r.out, kH, r.residual, kH, r.data, kH, r.weight, T, kH, 1e-6f, 0, DType::bf16}, r.stream);
+          add_rms_norm({r.out, H, r.residual, H, r.data, H, r.weight, T, H, 1e-6f, 0, DType::bf16}, r.stream);
       };
-      const std::function<void()> ways[] = {[&] { one_shot(false); }, [&] { one_shot(true); }, [&] { nccl(false); },
-                                            [&] { nccl(true); }};
-      for (int way = 0; way < 4; ++way) {
-        if (way < 2 && bytes > kOneShotMost) {
-          micros[way] = 0;
-          continue;
-        }
-        ways[way](); // connects
+      auto in_graph = [&](bool fits, const std::function<void()> &call) -> double {
+        if (!fits)
+          return 0;
+        call(); // connects
         CHECK(cudaStreamSynchronize(r.stream));
         together.arrive_and_wait();
         cudaGraph_t graph;
         cudaGraphExec_t exec;
         CHECK(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
-        for (int i = 0; i < kCalls; ++i)
-          ways[way]();
+        const int calls = bytes > (8 << 20) ? 4 : kCalls;
+        for (int i = 0; i < calls; ++i)
+          call();
         CHECK(cudaStreamEndCapture(r.stream, &graph));
         CHECK(cudaGraphInstantiate(&exec, graph, 0));
         cudaEvent_t start, stop;
@@ -123,24 +183,47 @@ int main(int argc, char **argv) {
           CHECK(cudaStreamSynchronize(r.stream));
           float ms = 0;
           CHECK(cudaEventElapsedTime(&ms, start, stop));
-          times.push_back(ms * 1e3f / kCalls);
+          times.push_back(ms * 1e3f / float(calls));
         }
         std::sort(times.begin(), times.end());
-        if (rank == 0)
-          micros[way] = times[kRounds / 2];
         CHECK(cudaEventDestroy(start));
         CHECK(cudaEventDestroy(stop));
         CHECK(cudaGraphExecDestroy(exec));
         CHECK(cudaGraphDestroy(graph));
         together.arrive_and_wait();
+        return times[kRounds / 2];
+      };
+      // Ranks that meet cannot be captured: by the clock, several in a row.
+      uint32_t seq = 0;
+      auto met = [&](RankLink &link) -> double {
+        const exec::cuda::DevicePart part{static_cast<std::byte *>(r.data), H, T, H, DType::bf16};
+        const int calls = bytes > (1 << 20) ? 3 : 10;
+        for (int i = 0; i < 2; ++i)
+          link.all_reduce(0, seq++, part, r.stream);
+        CHECK(cudaStreamSynchronize(r.stream));
+        together.arrive_and_wait();
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < calls; ++i)
+          link.all_reduce(0, seq++, part, r.stream);
+        CHECK(cudaStreamSynchronize(r.stream));
+        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / calls;
+      };
+      const bool fits = bytes <= kPushMost;
+      std::vector<double> us;
+      for (bool norm : {false, true}) {
+        us.push_back(in_graph(fits, [&] { push(false, norm); }));
+        us.push_back(in_graph(fits, [&] { push(true, norm); }));
+        us.push_back(in_graph(true, [&] { nccl(norm); }));
       }
+      us.push_back(met(*r.met));
+      us.push_back(met(*r.host));
       if (rank == 0) {
-        if (micros[0] > 0)
-          std::printf("%9lld B: one-shot %8.2f us (%.2fx NCCL), with norm %8.2f us (%.2fx); NCCL %8.2f us, and norm %8.2f us\n",
-                      static_cast<long long>(bytes), micros[0], micros[2] / micros[0], micros[1], micros[3] / micros[1], micros[2],
-                      micros[3]);
-        else
-          std::printf("%9lld B: NCCL %8.2f us, and norm %8.2f us\n", static_cast<long long>(bytes), micros[2], micros[3]);
+        std::printf("%10lld", static_cast<long long>(bytes));
+        for (size_t i = 0; i < us.size(); ++i) {
+          std::printf("%s", i == 3 ? " |          " : i == 6 ? " |            " : "");
+          us[i] > 0 ? std::printf(" %9.2f", us[i]) : std::printf(" %9s", "-");
+        }
+        std::printf("\n");
         std::fflush(stdout);
       }
     }
@@ -150,7 +233,14 @@ int main(int argc, char **argv) {
   };
   std::vector<std::thread> threads;
   for (int rank = 0; rank < count; ++rank)
-    threads.emplace_back(serve, rank);
+    threads.emplace_back([&, rank] {
+      try {
+        serve(rank);
+      } catch (const std::exception &e) {
+        std::fprintf(stderr, "rank %d: %s\n", rank, e.what());
+        std::exit(1);
+      }
+    });
   for (std::thread &t : threads)
     t.join();
   return 0;

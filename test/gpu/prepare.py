@@ -50,7 +50,7 @@ def copy_binaries(out):
     (out / "lib").mkdir(exist_ok=True)
     shutil.copy2(BUILD / "bin/llmrt", out / "bin")
     shutil.copy2(BUILD / "lib/libllmrt_cuda.so", out / "lib")
-    for test in ("cuda_kernels_test", "cluster_after_copy", "bench_cuda_kernels", "bench_collectives"):
+    for test in ("cuda_kernels_test", "cuda_communicators_test", "cluster_after_copy", "bench_cuda_kernels", "bench_collectives"):
         shutil.copy2(BUILD / "test/bin" / test, out / "bin")
     for binary in (out / "bin/llmrt", out / "lib/libllmrt_cuda.so"):
         subprocess.run(["strip", "--strip-debug", binary], check=True)
@@ -127,7 +127,7 @@ def main():
     for spec in args.big:
         prepare_big(out, spec)
     topo = out / "topo.json"
-    topology(topo, 12, "2GiB")
+    topology(topo, 12, "3GiB")
     for name in [*specs.BY_NAME, *gguf_models.BY_NAME]:
         prepare_golden(out, name, topo)
     if args.smollm2:

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -47,6 +48,12 @@ std::string uuid_text(const cudaUUID_t &uuid) {
   return text;
 }
 
+// What hides devices of this machine, in brackets.
+std::string shown_devices() {
+  const char *shown = std::getenv("CUDA_VISIBLE_DEVICES");
+  return shown ? std::string(" (CUDA_VISIBLE_DEVICES shows '") + shown + "')" : std::string();
+}
+
 // The CUDA device of each rank: by UUID or PCI id where the plan names one, otherwise by the device's place in the topology.
 std::vector<int> place_ranks(const plan::LoadedPlan &plan, bool share) {
   const int present = count_devices();
@@ -71,9 +78,10 @@ std::vector<int> place_ranks(const plan::LoadedPlan &plan, bool share) {
     if (!named)
       found = share ? static_cast<int>(plan.program(rank).device()) % present : static_cast<int>(plan.program(rank).device());
     if (found >= present)
-      throw Error("rank " + std::to_string(rank) + " of the plan runs on device " + plan::quoted(device.id()) + ", number " +
-                  std::to_string(found) + " of the topology, but this machine has " + std::to_string(present) +
-                  " CUDA devices: compile with fewer ranks, or let ranks share GPUs (--share-devices)");
+      throw Error("rank " + std::to_string(rank) + " of the plan's " + std::to_string(plan.num_ranks()) + " runs on device " +
+                  plan::quoted(device.id()) + ", for which " + std::to_string(found + 1) + " CUDA devices are needed, but there are " +
+                  std::to_string(present) + shown_devices() +
+                  ": compile with fewer ranks, or let ranks share GPUs (--share-devices)");
     cudaDeviceProp prop;
     LLMRT_CHECK(cudaGetDeviceProperties(&prop, found));
     if (const unsigned capability = static_cast<unsigned>(prop.major * 10 + prop.minor); capability < device.capability())
@@ -159,10 +167,14 @@ public:
     Start start;
     loop.on_thread_start = [this, link, &start, eager = options.eager](uint32_t rank) {
       const Start::Came came(start); // also where it fails
-      ranks_[rank]->join(link, *world_, eager);
-      start.count(ranks_[rank]->graphs());
-      size_t before = 0;
-      ranks_[rank]->capture([&](size_t done) { start.captured(done - std::exchange(before, done)); });
+      try {
+        ranks_[rank]->join(link, *world_, eager);
+        start.count(ranks_[rank]->graphs());
+        size_t before = 0;
+        ranks_[rank]->capture([&](size_t done) { start.captured(done - std::exchange(before, done)); });
+      } catch (const std::exception &e) {
+        world_->abort(e.what()); // before it has come, so that it is seen; keeps the first sentence
+      }
     };
     loop.page_tables = false;
     if (runs_ahead_) {

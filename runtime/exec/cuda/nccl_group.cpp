@@ -25,24 +25,58 @@ struct Join {
   bool ended = false;
   ncclResult_t status = ncclSuccess;
   ncclComm_t comm = nullptr;
+  size_t bytes = 0;
 };
+
+size_t free_bytes() {
+  size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+}
+
+// NCCL connects members when an operation first needs it, and takes its buffers then: a sum and a gather, so that it has what it will
+// have, and no step waits for that.
+ncclResult_t connect(ncclComm_t comm, int position, int count, int gathers_to) {
+  constexpr size_t kBytes = 4 << 20, kElements = kBytes / sizeof(float); // as many channels as a large sum has
+  const auto is_root = [&](int member) { return gathers_to == NcclGroup::kToAll || gathers_to == member; };
+  std::byte *data = nullptr;
+  if (cudaMalloc(&data, (static_cast<size_t>(count) + 1) * kBytes) != cudaSuccess)
+    return ncclUnhandledCudaError;
+  ncclResult_t status = ncclAllReduce(data, data, kElements, ncclFloat32, ncclSum, comm, nullptr);
+  const auto also = [&](ncclResult_t next) { status = status == ncclSuccess ? next : status; };
+  also(ncclGroupStart());
+  for (int member = 0; member < count; ++member) {
+    if (is_root(member))
+      also(ncclSend(data, kElements, ncclFloat32, member, comm, nullptr));
+    if (is_root(position))
+      also(ncclRecv(data + (static_cast<size_t>(member) + 1) * kBytes, kElements, ncclFloat32, member, comm, nullptr));
+  }
+  also(ncclGroupEnd());
+  if (cudaStreamSynchronize(nullptr) != cudaSuccess)
+    also(ncclUnhandledCudaError);
+  cudaFree(data);
+  return status;
+}
 
 } // namespace
 
-NcclGroup::NcclGroup(const ncclUniqueId &id, int position, int count, double deadline_s, const comm::HostWorld &world,
-                     const std::string &who)
+NcclGroup::NcclGroup(const ncclUniqueId &id, int position, int count, int gathers_to, double deadline_s,
+                     const comm::HostWorld &world, const std::string &who)
     : position_(position), count_(count) {
   using namespace std::chrono_literals;
   int device = 0;
   LLMRT_CHECK(cudaGetDevice(&device));
   auto join = std::make_shared<Join>();
-  std::thread([join, id, position, count, device] {
+  std::thread([join, id, position, count, gathers_to, device] {
     ncclComm_t comm = nullptr;
     ncclResult_t status = cudaSetDevice(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+    const size_t before = free_bytes();
     if (status == ncclSuccess)
       status = ncclCommInitRank(&comm, count, id, position);
+    if (status == ncclSuccess)
+      status = connect(comm, position, count, gathers_to);
+    const size_t after = free_bytes();
     std::lock_guard lock(join->mutex);
-    join->status = status, join->comm = comm, join->ended = true;
+    join->status = status, join->comm = comm, join->bytes = before > after ? before - after : 0, join->ended = true;
     join->done.notify_all();
   }).detach();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
@@ -56,6 +90,7 @@ NcclGroup::NcclGroup(const ncclUniqueId &id, int position, int count, double dea
   }
   LLMRT_CHECK(join->status);
   comm_ = join->comm;
+  bytes_ = join->bytes;
 }
 
 void NcclGroup::abort() {

@@ -15,9 +15,13 @@ namespace llmrt::exec::cuda {
 
 class NcclGroup {
 public:
-  // Joins the group on the current device; every member calls, each from its own thread. Throws llmrt::Error where the others
-  // do not come within `deadline_s` seconds, or `world` ends meanwhile; `who` names rank and group.
-  NcclGroup(const ncclUniqueId &id, int position, int count, double deadline_s, const comm::HostWorld &world,
+  // Which members a gather goes to: one (its position), all, or there is none.
+  static constexpr int kToAll = -1, kNoGather = -2;
+
+  // Joins the group on the current device, and makes the connections of sums and of gathers to `gathers_to`; every member calls,
+  // each from its own thread. Throws llmrt::Error where the others do not come within `deadline_s` seconds, or `world` ends meanwhile; `who` names
+  // rank and group.
+  NcclGroup(const ncclUniqueId &id, int position, int count, int gathers_to, double deadline_s, const comm::HostWorld &world,
             const std::string &who);
   ~NcclGroup() { abort(); }
   NcclGroup(const NcclGroup &) = delete;
@@ -33,12 +37,16 @@ public:
   // The same tokens on all members: those of member `root`.
   void broadcast(int32_t *tokens, size_t count, int root, cudaStream_t stream);
 
+  // What NCCL has taken of the device's memory, code and buffers.
+  size_t bytes() const { return bytes_; }
+
   // Kernels under way end, whatever the others do. The group is of no use afterwards.
   void abort();
 
 private:
   ncclComm_t comm_ = nullptr;
   int position_, count_;
+  size_t bytes_ = 0;
 };
 
 } // namespace llmrt::exec::cuda

@@ -140,6 +140,7 @@ private:
   void addAttention(const plan::Attention &o);
   void addComm(const plan::Op &op);
   void addSum(const plan::AllReduce &o);
+  int64_t firstColumn(const plan::Gather &o) const;
   const plan::AddRmsNorm *normOfSum(const plan::AllReduce &o) const;
   k::AddRmsNorm normCall(const plan::AddRmsNorm &o);
 
@@ -228,10 +229,10 @@ void ProgramBuilder::addSum(const plan::AllReduce &o) {
     norm = {after.out, after.residual, static_cast<const float *>(after.weight), after.ld_out, after.ld_residual, after.eps,
             after.weight_offset};
   }
-  push([part, group = o.group(), seq = o.seq(), most = o.one_shot_bytes(), norm, after](const OpContext &c) mutable {
+  push([part, group = o.group(), seq = o.seq(), limits = PushLimits{o.one_shot_bytes(), o.two_shot_bytes()}, norm, after](const OpContext &c) mutable {
     const DevicePart rows = part(c.shape);
-    if (rows.rows != 0 && c.link->in_one_shot(rows, most))
-      return c.link->all_reduce_one_shot(seq, rows, norm, c.stream);
+    if (rows.rows != 0 && c.link->pushes(rows, limits))
+      return c.link->all_reduce_pushed(seq, rows, limits, norm, c.stream);
     c.link->all_reduce(group, seq, rows, c.stream);
     if (after.out) {
       after.T = rows.rows;
@@ -246,7 +247,7 @@ void ProgramBuilder::addSum(const plan::AllReduce &o) {
 
 // The op after the sum, where it is a norm that adds the sum to a residual and nobody else reads the sum.
 const plan::AddRmsNorm *ProgramBuilder::normOfSum(const plan::AllReduce &o) const {
-  if (o.one_shot_bytes() == 0 || index_ + 1 >= plan::size_of(program_.ops()))
+  if ((o.one_shot_bytes() == 0 && o.two_shot_bytes() == 0) || index_ + 1 >= plan::size_of(program_.ops()))
     return nullptr;
   const plan::AddRmsNorm *next = program_.ops()->Get(index_ + 1)->op_as_AddRmsNorm();
   const plan::View &sum = *o.data();
@@ -272,6 +273,15 @@ k::AddRmsNorm ProgramBuilder::normCall(const plan::AddRmsNorm &o) {
           o.eps(), o.weight_offset(), out.type};
 }
 
+// Where this rank's columns come in what is gathered.
+int64_t ProgramBuilder::firstColumn(const plan::Gather &o) const {
+  int64_t first = 0;
+  const auto &ranks = *plan_.root().groups()->Get(o.group())->ranks();
+  for (uint32_t i = 0; ranks.Get(i) != rank_; ++i)
+    first += static_cast<int64_t>(o.counts()->Get(i));
+  return first;
+}
+
 void ProgramBuilder::addComm(const plan::Op &op) {
   const bool transfer = op.op_type() == plan::OpKind::Send || op.op_type() == plan::OpKind::Recv;
   (transfer ? out_.has_transfers_ : out_.has_collectives_) = true;
@@ -290,9 +300,10 @@ void ProgramBuilder::addComm(const plan::Op &op) {
   }
   case plan::OpKind::Gather: {
     const plan::Gather &o = *op.op_as_Gather();
-    const Operand out = o.out() ? operand(o.out()) : Operand();
-    push([out, in = operand(o.input()), group = o.group(), seq = o.seq(), root = static_cast<int>(o.root()),
-          part](const OpContext &c) {
+    const Operand out = o.out() ? operand(o.out()) : Operand(), in = operand(o.input());
+    if (index_ + 1 == plan::size_of(program_.ops()) && in.type == k::DType::f32)
+      out_.own_logits_ = {reinterpret_cast<const float *>(in.data), in.ld, in.cols, firstColumn(o)};
+    push([out, in, group = o.group(), seq = o.seq(), root = static_cast<int>(o.root()), part](const OpContext &c) {
       c.link->gather(group, seq, root, part(out, c.shape), part(in, c.shape), c.stream);
     });
     return;
@@ -417,11 +428,20 @@ Program::Program(const plan::LoadedPlan &plan, uint32_t rank, const DeviceBases 
 }
 
 void Program::run(const OpContext &context) const {
-  for (size_t op = 0; op < ops_.size(); ++op) {
-    const ObservedSpan span(context.observer, context.step, rank_, static_cast<uint32_t>(op));
-    ops_[op](context);
-  }
+  const size_t end = ops_.size() - (own_logits_.data ? 1 : 0);
+  for (size_t op = 0; op < end; ++op)
+    run(op, context);
   LLMRT_CHECK(cudaGetLastError());
+}
+
+void Program::gather_logits(const OpContext &context) const {
+  if (own_logits_.data)
+    run(ops_.size() - 1, context);
+}
+
+void Program::run(size_t op, const OpContext &context) const {
+  const ObservedSpan span(context.observer, context.step, rank_, static_cast<uint32_t>(op));
+  ops_[op](context);
 }
 
 size_t Program::bytes() const {

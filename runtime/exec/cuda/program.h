@@ -34,10 +34,14 @@ public:
   // naming the op for a kernel or type that this backend does not have.
   Program(const plan::LoadedPlan &plan, uint32_t rank, const DeviceBases &bases);
 
+  // All ops but a gather of logits at the end, which is for steps whose logits somebody wants whole.
   void run(const OpContext &context) const;
+  void gather_logits(const OpContext &context) const; // no-op where they are whole
 
   // f32 [R, vocab] on the output rank, null elsewhere.
   const float *logits() const { return logits_; }
+  // Before they are gathered from all ranks; no data where they are not.
+  const OwnLogits &own_logits() const { return own_logits_; }
   size_t bytes() const; // device memory of its own
   // Whether ops sum or gather over a group, and whether ops pass rows between stages.
   bool has_collectives() const { return has_collectives_; }
@@ -45,10 +49,12 @@ public:
 
 private:
   friend class ProgramBuilder;
+  void run(size_t op, const OpContext &context) const;
   uint32_t rank_;
   std::vector<std::function<void(const OpContext &)>> ops_; // one an op of the plan
   std::vector<DeviceMemory> owned_;
   const float *logits_ = nullptr;
+  OwnLogits own_logits_;
   bool has_collectives_ = false, has_transfers_ = false;
 };
 

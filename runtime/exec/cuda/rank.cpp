@@ -185,8 +185,8 @@ void Rank::upload(const Step &step, const StepShape &shape, const int32_t *befor
   inputs_->upload(step, shape, before, draws, *stream_);
 }
 
-// The tokens of the step before, on this device, where `step` takes some; null where it takes none. They were drawn on the
-// output rank, so with several ranks they are handed round first.
+// The tokens of the step before, on this device, where `step` takes some; null where it takes none. If they were drawn on the
+// output rank alone, they are handed round first.
 const int32_t *Rank::tokens_before(const Step &step) {
   if (step.batch->from_rows.empty())
     return nullptr;
@@ -194,7 +194,7 @@ const int32_t *Rank::tokens_before(const Step &step) {
   if (launched_ == 0)
     throw Error("step " + std::to_string(step.batch->id) + " takes tokens from the step before, and there was none");
   int32_t *tokens = reinterpret_cast<int32_t *>(last.tokens.data());
-  if (link_)
+  if (link_ && !last.together)
     link_->hand_round_tokens(tokens, last.rows, plan_->root().output_rank(), *stream_);
   return tokens;
 }
@@ -208,7 +208,24 @@ std::byte *Rank::logits_memory(const Turn &other) {
   return memory.data();
 }
 
+// What the device or a library refused becomes an error with rank, step and the collective that the device had come to.
 void Rank::launch(const Step &step) {
+  try {
+    queue(step);
+  } catch (const comm::Aborted &) {
+    throw;
+  } catch (const std::exception &e) {
+    throw Error(whereabouts(step) + " failed: " + e.what());
+  }
+}
+
+std::string Rank::whereabouts(const Step &step) const {
+  const std::string where = link_ ? link_->where() : std::string();
+  return "step " + std::to_string(step.batch->id) + " of rank " + std::to_string(rank_) + " on CUDA device " + std::to_string(device_) +
+         (where.empty() ? std::string() : ", last " + where + ",");
+}
+
+void Rank::queue(const Step &step) {
   const StepBatch &batch = *step.batch;
   if (launched_ - collected_ >= 2)
     throw Error("step " + std::to_string(batch.id) + " was launched on rank " + std::to_string(rank_) +
@@ -223,6 +240,7 @@ void Rank::launch(const Step &step) {
   turn.rows = batch.logits_rows.size();
   const bool output = program_->logits() && turn.rows != 0;
   auto draws = [](const RowSampling &r) { return r.draw; };
+  turn.together = draws_together(batch);
   turn.drawn = output && std::any_of(batch.sampling.begin(), batch.sampling.end(), draws);
   const bool wanted = output && (!turn.drawn || !std::all_of(batch.sampling.begin(), batch.sampling.end(), draws));
   turn.logits = wanted ? logits_memory(other) : nullptr;
@@ -231,20 +249,33 @@ void Rank::launch(const Step &step) {
     upload(step, shape, before, turn.drawn);
     program_->run({shape, *inputs_, *products_, link_.get(), *stream_, batch.id, batch.observer});
   }
+  if (!turn.together)
+    program_->gather_logits({shape, *inputs_, *products_, link_.get(), *stream_, batch.id, batch.observer});
   collect(step, turn);
   if (launched_ == collected_)
     waiting_since_ = Clock::now();
   ++launched_;
 }
 
+// Whether all ranks find this step's tokens, without the logits being gathered. The same answer on all of them.
+bool Rank::draws_together(const StepBatch &batch) const {
+  return link_ && link_->draws_together() && program_->own_logits().data && !batch.sampling.empty() &&
+         std::all_of(batch.sampling.begin(), batch.sampling.end(),
+                     [](const RowSampling &r) { return r.draw && r.temperature <= 0; });
+}
+
 // Draws tokens, and sends results to the host. Tokens go by a stream of their own, so that the next step need not wait until
 // they have arrived; logits do not, since the next step overwrites them.
 void Rank::collect(const Step &step, Turn &turn) {
   StepObserver *const observer = step.batch->observer;
-  if (turn.drawn) {
+  int32_t *tokens = reinterpret_cast<int32_t *>(turn.tokens.data());
+  if (turn.together) {
+    const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
+    link_->sample_greedy(tokens, turn.rows, program_->own_logits(), *stream_);
+  } else if (turn.drawn) {
     const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
     llmrt::cuda::Sample call{};
-    call.tokens = reinterpret_cast<int32_t *>(turn.tokens.data());
+    call.tokens = tokens;
     call.logits = program_->logits();
     call.ld = call.V = static_cast<int64_t>(limits_.vocab);
     call.rows = inputs_->draws();
@@ -280,7 +311,7 @@ bool Rank::poll(const Step &step, LogitsView &view) {
     return false;
   }
   if (status != cudaSuccess)
-    check(status, ("step " + std::to_string(step.batch->id) + " on rank " + std::to_string(rank_)).c_str());
+    throw Error(whereabouts(step) + " failed: " + cudaGetErrorString(status));
   if (step.batch->observer)
     step.batch->observer->end(step.batch->id, rank_, kPhaseStep);
   ++collected_;

@@ -49,12 +49,15 @@ private:
   struct Turn {
     size_t rows = 0;             // of logits
     bool drawn = false;          // some of their tokens
+    bool together = false;       // by all ranks, each from its own logits: all of them have the tokens
     std::byte *logits = nullptr; // where they go on the host, if they are wanted
     DeviceMemory tokens;         // drawn, for the next step
     PinnedMemory host_tokens;    // and for the host
     std::unique_ptr<Event> finished;
   };
   StepShape shape_of(const Step &step) const;
+  void queue(const Step &step);
+  std::string whereabouts(const Step &step) const;
   bool is_late() const;
   [[noreturn]] void give_up(const std::string &what);
   void end_communication();
@@ -62,6 +65,7 @@ private:
   void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
   std::unique_ptr<Graph> capture(const OpContext &context) const;
   bool replay(const Step &step, StepShape &shape, const int32_t *before, bool draws);
+  bool draws_together(const StepBatch &batch) const;
   void collect(const Step &step, Turn &turn);
   std::byte *logits_memory(const Turn &other);
 

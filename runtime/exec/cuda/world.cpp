@@ -20,6 +20,7 @@ struct RankLink::Offer {
 
 namespace {
 
+constexpr int64_t kMetScratch = 8 << 20; // of sums of ranks that meet: larger ones go in pieces
 constexpr size_t kEvents = 64; // rotated; a step uses each long after its last use has completed
 
 bool can_access(int from, int to) {
@@ -61,6 +62,7 @@ RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const RankLinkOp
       group_ = g;
       position_ = static_cast<int>(at - groups_[g].begin());
       join_group(g);
+      scratch(scratch_bytes());
     }
   join_stages(plan);
 }
@@ -73,7 +75,7 @@ void RankLink::join_group(uint32_t group) {
     for (uint32_t b : members(group))
       reach = reach && can_access(options_.devices[a], options_.devices[b]);
   }
-  // Kernels of NCCL and of one-shot sums wait for other GPUs while they run. Where another rank runs on the same GPU, of this
+  // Kernels of NCCL and of pushed sums wait for other GPUs while they run. Where another rank runs on the same GPU, of this
   // group or of another stage, they can keep its kernels from being loaded or started while those are what they wait for.
   const bool shared = std::any_of(used.begin(), used.end(), [&](int device) {
     return std::count(options_.devices.begin(), options_.devices.end(), device) > 1;
@@ -94,25 +96,51 @@ void RankLink::join_group(uint32_t group) {
     if (position_ == 0)
       LLMRT_CHECK(ncclGetUniqueId(&mine.id));
     const ncclUniqueId id = exchange(group, 0, mine)[0].id;
-    nccl_ = std::make_unique<NcclGroup>(id, position_, static_cast<int>(used.size()), options_.deadline_s, world_,
+    nccl_ = std::make_unique<NcclGroup>(id, position_, static_cast<int>(used.size()), gathers_to(group), options_.deadline_s, world_,
                                         "rank " + std::to_string(rank_));
   }
-  if (met_ && !shared && wanted != Collectives::Nccl)
-    join_one_shot();
+  if (met_ && !shared && wanted != Collectives::Nccl) {
+    join_pushed();
+    join_tokens();
+  }
 }
 
-void RankLink::join_one_shot() {
-  one_shot_size_ = OneShotGroup::size_of(plan_, rank_, *group_);
+int RankLink::gathers_to(uint32_t group) const {
+  int to = NcclGroup::kNoGather;
+  for (const plan::Op *op : plan::each(plan_.program(rank_).ops()))
+    if (const plan::Gather *gather = op->op_as_Gather(); gather && gather->group() == group)
+      to = static_cast<int>(gather->root());
+    else if (const plan::AllGather *all = op->op_as_AllGather(); all && all->group() == group)
+      return NcclGroup::kToAll;
+  return to;
+}
+
+void RankLink::join_pushed() {
+  const PushedSums::Size size = PushedSums::size_of(plan_, rank_, *group_);
   const int count = static_cast<int>(members(*group_).size());
-  if (one_shot_size_.bytes == 0 || count < 2 || count > k::kMaxPeers)
+  if ((size.one_bytes == 0 && size.two_bytes == 0) || count < 2 || count > k::kMaxPeers)
     return;
-  one_shot_ = std::make_unique<OneShotGroup>(one_shot_size_, position_, count, reinterpret_cast<uint32_t *>(at_.data()));
+  pushed_ = std::make_unique<PushedSums>(size, position_, count, reinterpret_cast<uint32_t *>(at_.data()));
   Offer mine;
-  mine.data = one_shot_->inbox();
+  mine.data = pushed_->inbox();
   std::vector<std::byte *> inboxes;
   for (const Offer &offer : exchange(*group_, 0, mine))
     inboxes.push_back(offer.data);
-  one_shot_->connect(inboxes);
+  pushed_->connect(inboxes);
+}
+
+// Where the group is the whole plan, whose ranks all need the tokens.
+void RankLink::join_tokens() {
+  const int count = static_cast<int>(members(*group_).size());
+  if (count < 2 || count > k::kMaxPeers || members(*group_).size() != plan_.num_ranks())
+    return;
+  tokens_ = std::make_unique<TokenRounds>(max_logits_rows_, position_, count, kTokensSeq, reinterpret_cast<uint32_t *>(at_.data()));
+  Offer mine;
+  mine.data = tokens_->box();
+  std::vector<std::byte *> boxes;
+  for (const Offer &offer : exchange(*group_, 0, mine))
+    boxes.push_back(offer.data);
+  tokens_->connect(boxes);
 }
 
 void RankLink::join_stages(const plan::LoadedPlan &plan) {
@@ -166,6 +194,28 @@ void RankLink::finish(uint32_t group, uint32_t seq, cudaStream_t stream) {
   ++next_event_;
 }
 
+// What the program's gathers and sums will want at most, so that it is there, and counted, from the start.
+size_t RankLink::scratch_bytes() const {
+  int64_t most = 0;
+  const auto rows_of = [&](const plan::View &view) {
+    const plan::Limits &limits = *plan_.root().limits();
+    return plan_.buffer(rank_, view).rows() == plan::Rows::Tokens ? std::max<int64_t>(limits.max_batched_tokens(), max_logits_rows_)
+                                                                  : max_logits_rows_;
+  };
+  for (const plan::Op *op : plan::each(plan_.program(rank_).ops())) {
+    const plan::Gather *gather = op->op_as_Gather();
+    const plan::AllGather *all = op->op_as_AllGather();
+    const plan::View *out = gather ? gather->out() : all ? all->out() : nullptr;
+    const plan::AllReduce *sum = op->op_as_AllReduce();
+    const plan::View *view = nccl_ ? out : met_ && sum ? sum->data() : nullptr;
+    if (!view)
+      continue;
+    const int64_t row = static_cast<int64_t>(view->cols() * plan::block_bytes(plan_.buffer(rank_, *view).dtype()));
+    most = std::max(most, out ? row * rows_of(*view) : std::min(row * rows_of(*view), std::max(row, kMetScratch)));
+  }
+  return static_cast<size_t>(most);
+}
+
 std::byte *RankLink::scratch(size_t bytes) {
   if (scratch_.size() < bytes) {
     LLMRT_CHECK(cudaDeviceSynchronize());
@@ -174,15 +224,12 @@ std::byte *RankLink::scratch(size_t bytes) {
   return scratch_.data();
 }
 
-bool RankLink::in_one_shot(const DevicePart &data, uint64_t one_shot_bytes) const {
-  return one_shot_ && data.rows <= one_shot_size_.rows &&
-         static_cast<uint64_t>(data.rows * data.cols * data.size()) <= one_shot_bytes &&
-         k::one_shot_takes(data.cols, data.ld, data.type) && reinterpret_cast<uintptr_t>(data.data) % 16 == 0;
-}
+bool RankLink::pushes(const DevicePart &data, const PushLimits &limits) const { return pushed_ && pushed_->takes(data, limits); }
 
-void RankLink::all_reduce_one_shot(uint32_t seq, const DevicePart &data, const SumNorm &norm, cudaStream_t stream) {
+void RankLink::all_reduce_pushed(uint32_t seq, const DevicePart &data, const PushLimits &limits, const SumNorm &norm,
+                                 cudaStream_t stream) {
   check_sequence(*group_, seq);
-  one_shot_->all_reduce(data, seq, norm, stream);
+  pushed_->all_reduce(data, limits, seq, norm, stream);
 }
 
 void RankLink::all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream) {
@@ -200,7 +247,8 @@ void RankLink::all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, 
 }
 
 void RankLink::sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream) {
-  std::byte *sum = scratch(static_cast<size_t>(data.rows * data.cols * data.size()));
+  const int64_t row = data.cols * data.size(), most = std::max<int64_t>(1, kMetScratch / row);
+  std::byte *sum = scratch(static_cast<size_t>(std::min(data.rows, most) * row));
   Event &ready = *ready_[next_event_ % kEvents];
   LLMRT_CHECK(cudaEventRecord(ready, stream));
   Offer mine;
@@ -211,14 +259,17 @@ void RankLink::sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cud
                 std::to_string(k::kMaxPeers) + " of this backend");
   k::PeerSum call{};
   call.data = sum, call.ld = data.cols, call.count = static_cast<int>(offers.size());
-  call.T = data.rows, call.H = data.cols, call.act = data.type;
-  for (size_t i = 0; i < offers.size(); ++i) {
-    LLMRT_CHECK(cudaStreamWaitEvent(stream, offers[i].event, 0));
-    call.parts[i] = offers[i].data, call.ld_parts[i] = offers[i].ld;
+  call.H = data.cols, call.act = data.type;
+  for (const Offer &offer : offers)
+    LLMRT_CHECK(cudaStreamWaitEvent(stream, offer.event, 0));
+  for (int64_t first = 0; first < data.rows; first += most) {
+    call.T = std::min(most, data.rows - first);
+    for (size_t i = 0; i < offers.size(); ++i)
+      call.parts[i] = offers[i].data + first * offers[i].ld * data.size(), call.ld_parts[i] = offers[i].ld;
+    k::peer_sum(call, stream);
+    finish(group, 2 * seq + 1, stream);
+    k::copy_rows(data.data + first * data.ld * data.size(), data.ld * data.size(), sum, row, call.T, row, stream);
   }
-  k::peer_sum(call, stream);
-  finish(group, 2 * seq + 1, stream);
-  k::copy_rows(data.data, data.ld * data.size(), sum, data.cols * data.size(), data.rows, data.cols * data.size(), stream);
 }
 
 void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in,
@@ -289,6 +340,10 @@ void RankLink::hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, c
     return;
   const std::vector<uint32_t> &ranks = members(*group_);
   const int position = static_cast<int>(std::find(ranks.begin(), ranks.end(), root) - ranks.begin());
+  if (tokens_) {
+    check_sequence(*group_, kTokensSeq);
+    return tokens_->hand_round(tokens, count, position, stream);
+  }
   if (nccl_)
     return nccl_->broadcast(tokens, count, position, stream);
   if (!met_)
@@ -303,6 +358,11 @@ void RankLink::hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, c
     LLMRT_CHECK(cudaMemcpyAsync(tokens, from.data, count * sizeof(int32_t), cudaMemcpyDefault, stream));
   }
   finish(*group_, kTokensSeq + 1, stream);
+}
+
+void RankLink::sample_greedy(int32_t *tokens, size_t count, const OwnLogits &logits, cudaStream_t stream) {
+  check_sequence(*group_, kTokensSeq);
+  tokens_->sample_greedy(tokens, count, logits, stream);
 }
 
 // A slot is used again when as many sends have followed as there are slots, which is more than steps can be under way: the
@@ -337,14 +397,18 @@ void RankLink::recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStre
 }
 
 void RankLink::give_up() {
-  if (one_shot_)
-    one_shot_->give_up();
+  if (pushed_)
+    pushed_->give_up();
+  if (tokens_)
+    tokens_->give_up();
   if (nccl_)
     nccl_->abort();
 }
 
 std::string RankLink::where() const {
   const uint32_t seq = *reinterpret_cast<volatile uint32_t *>(at_.data());
+  if (seq == kTokensSeq)
+    return "handing round the tokens drawn in group " + plan::quoted(plan_.root().groups()->Get(*group_)->name());
   for (const plan::Op *op : plan::each(plan_.program(rank_).ops()))
     if (const plan::CommInfo info = plan::comm_of(*op); info.is_comm && !info.is_transfer && info.seq == seq)
       return std::string("in ") + plan::name_of(op->op_type()) + " " + std::to_string(seq) + " of group " +
@@ -353,7 +417,7 @@ std::string RankLink::where() const {
 }
 
 size_t RankLink::bytes() const {
-  size_t bytes = scratch_.size() + (one_shot_ ? one_shot_->bytes() : 0);
+  size_t bytes = scratch_.size() + (nccl_ ? nccl_->bytes() : 0) + (pushed_ ? pushed_->bytes() : 0) + (tokens_ ? tokens_->bytes() : 0);
   for (const auto &[peer, channel] : channels_)
     for (const DeviceMemory &slot : channel.slots)
       bytes += slot.size();

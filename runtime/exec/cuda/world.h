@@ -1,5 +1,5 @@
 // How the ranks of one process reach each other's device memory. A group's sums and gathers go, in this order of preference:
-// in one shot by our kernels, up to the size that the plan says; through NCCL, where every rank has a GPU of its own; by
+// by our kernels, in one shot or two, up to the sizes that the plan says; through NCCL, where every rank has a GPU of its own; by
 // ranks meeting on the host, which exchange pointers and events there and read each other's memory; and through host memory,
 // where GPUs cannot reach each other's. Stages are joined by the last two.
 #pragma once
@@ -8,8 +8,9 @@
 #include "runtime/exec/cuda/device_part.h"
 #include "runtime/exec/cuda/handles.h"
 #include "runtime/exec/cuda/nccl_group.h"
-#include "runtime/exec/cuda/one_shot.h"
+#include "runtime/exec/cuda/pushed_sums.h"
 #include "runtime/exec/cuda/staged.h"
+#include "runtime/exec/cuda/token_rounds.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/loaded_plan.h"
 
@@ -40,13 +41,16 @@ public:
 
   // In place sum over the group, the same bits on every member.
   void all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream);
-  // Whether the sum of this data goes in one shot, which can take the norm that follows along.
-  bool in_one_shot(const DevicePart &data, uint64_t one_shot_bytes) const;
-  void all_reduce_one_shot(uint32_t seq, const DevicePart &data, const SumNorm &norm, cudaStream_t stream);
+  // Whether the sum of this data is pushed, in one shot or in two, which can take the norm that follows along.
+  bool pushes(const DevicePart &data, const PushLimits &limits) const;
+  void all_reduce_pushed(uint32_t seq, const DevicePart &data, const PushLimits &limits, const SumNorm &norm, cudaStream_t stream);
   // Columns of all members in group order to `out`; on the member at position `root` only, or on all where root < 0.
   void gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
   // The same [count] tokens on all ranks: those at `tokens` on rank `root`. Only where has_everyone().
   void hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, cudaStream_t stream);
+  // Whether the ranks can draw greedy tokens together, each from its own columns of the logits: then all ranks have them.
+  bool draws_together() const { return tokens_ != nullptr; }
+  void sample_greedy(int32_t *tokens, size_t count, const OwnLogits &logits, cudaStream_t stream);
   void send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream);
   void recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream);
 
@@ -71,7 +75,9 @@ private:
   const std::vector<uint32_t> &members(uint32_t group) const { return groups_[group]; }
   std::vector<Offer> exchange(uint32_t group, uint32_t seq, const Offer &mine);
   void join_group(uint32_t group);
-  void join_one_shot();
+  int gathers_to(uint32_t group) const;
+  void join_pushed();
+  void join_tokens();
   void join_stages(const plan::LoadedPlan &plan);
   void check_sequence(uint32_t group, uint32_t seq);
   void tell(uint32_t seq, cudaStream_t stream);
@@ -80,6 +86,7 @@ private:
   void finish(uint32_t group, uint32_t seq, cudaStream_t stream);
   const std::vector<int64_t> &widths(uint32_t group, const DevicePart &in);
   bool reachable(uint32_t peer) const;
+  size_t scratch_bytes() const;
   std::byte *scratch(size_t bytes);
 
   const plan::LoadedPlan &plan_;
@@ -96,8 +103,8 @@ private:
   int position_ = 0;
   bool met_ = false; // its members can read each other's memory
   std::unique_ptr<NcclGroup> nccl_;
-  std::unique_ptr<OneShotGroup> one_shot_;
-  OneShotGroup::Size one_shot_size_;
+  std::unique_ptr<PushedSums> pushed_;
+  std::unique_ptr<TokenRounds> tokens_;
   PinnedMemory at_; // seq of the collective under way on the device
 
   std::map<int64_t, std::vector<int64_t>> widths_; // of gathers, by own columns: columns of each member

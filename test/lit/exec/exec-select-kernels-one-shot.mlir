@@ -1,7 +1,7 @@
 // RUN: %opt %s --exec-select-kernels | FileCheck %s
 
-// Sums go in one shot up to where a push to all members costs what it saves: by the slowest link of the group, in whole rows,
-// where all members reach each other's memory.
+// Sums go in one shot up to where a push to all members costs what it saves beside two shots: by the slowest link of the group, in
+// whole rows, where all members reach each other's memory. Between two members two shots save nothing.
 
 #topo = #dist.topology<name = "four", hosts = ["h"], devices = [
   #dist.device<id = "gpu0", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e12, flops = 1.0e14>,
@@ -17,11 +17,12 @@ module attributes {dist.topology = #topo, dist.mesh = #dist.mesh<tp = 4, pp = 1,
 exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64} {
   %x = exec.buffer "x" : !exec.buffer<tokens, 3584, bf16>
   %odd = exec.buffer "odd" : !exec.buffer<tokens, 3585, bf16>
-  // Two members: a push sends no more than a ring. 585 rows of 7168 bytes are just below 4 MiB.
-  // CHECK: exec.all_reduce {{.*}}group = array<i64: 0, 1>{{.*}}one_shot_bytes = 4193280
+  // Two members: a push sends no more than a ring. 1170 rows of 7168 bytes are just below 8 MiB.
+  // CHECK: exec.all_reduce {{.*}}group = array<i64: 0, 1>,{{.*}}one_shot_bytes = 8386560 : i64, seq
+  // CHECK-NOT: two_shot_bytes = {{[1-9]}}
   exec.all_reduce %x {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 3584, bf16>
-  // Three, over 20 GB/s: 2 messages against 4/3, so 6 us buy 180,000 bytes: 25 rows.
-  // CHECK: exec.all_reduce {{.*}}group = array<i64: 0, 1, 2>{{.*}}one_shot_bytes = 179200
+  // Three, over 20 GB/s and 5 us: 2 messages against 4/3, so the 6.3 us of a hop buy 189,000 bytes: 26 rows.
+  // CHECK: exec.all_reduce {{.*}}group = array<i64: 0, 1, 2>{{.*}}one_shot_bytes = 186368{{.*}}two_shot_bytes = 8386560
   exec.all_reduce %x {group = array<i64: 0, 1, 2>, seq = 1 : i64} : !exec.buffer<tokens, 3584, bf16>
   // No P2P, and rows that are no whole chunks of 16 bytes.
   // CHECK: exec.all_reduce

@@ -70,13 +70,16 @@ TEST(ScratchFormula, CudaAttention) {
                                                  static_cast<uint64_t>(dim)));
 }
 
-TEST(ScratchFormula, CudaOneShotInbox) {
+TEST(ScratchFormula, CudaInboxes) {
   for (const int ranks : {2, 3, 8})
     for (const int64_t bytes : {16ll, 7168ll, 65536ll, 4ll << 20})
-      for (const int64_t rows : {1, 64, 585})
-        EXPECT_EQ(static_cast<uint64_t>(cuda::one_shot_inbox(ranks, bytes, rows).bytes()) + 2 * sizeof(uint32_t),
-                  llmc::exec::cudaOneShotInbox(static_cast<uint64_t>(ranks), static_cast<uint64_t>(bytes),
-                                               static_cast<uint64_t>(rows)));
+      for (const int64_t rows : {1, 64, 585}) {
+        const auto of = [](auto value) { return static_cast<uint64_t>(value); };
+        EXPECT_EQ(of(cuda::one_shot_inbox(ranks, bytes, rows).bytes()), llmc::exec::cudaOneShotInbox(of(ranks), of(bytes), of(rows)));
+        EXPECT_EQ(of(cuda::two_shot_inbox(ranks, bytes, 7168, rows).bytes()),
+                  llmc::exec::cudaTwoShotInbox(of(ranks), of(bytes), 7168, of(rows)));
+        EXPECT_EQ(of(cuda::token_box_bytes(ranks, rows)), llmc::exec::cudaTokenBox(of(ranks), of(rows)));
+      }
   EXPECT_TRUE(cuda::one_shot_takes(llmc::exec::kCudaOneShotRow / 2, llmc::exec::kCudaOneShotRow / 2, cuda::DType::bf16));
   EXPECT_FALSE(cuda::one_shot_takes(llmc::exec::kCudaOneShotRow / 2 + 8, llmc::exec::kCudaOneShotRow, cuda::DType::bf16));
   EXPECT_LE(llmc::exec::kCudaOneShotRanks, static_cast<uint64_t>(cuda::kMaxPeers));

@@ -218,20 +218,22 @@ TEST(VerifyCollectives, Differences) {
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<AllReduceT>(p, 1, 2).algorithm = Algorithm::Ring; }), "collectives", "ring", "ordered");
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<AllReduceT>(p, 1, 2).comm = Comm::Nccl; }), "collectives", "nccl", "host");
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<AllReduceT>(p, 1, 2).one_shot_bytes = 64; }), "collectives", "one_shot_bytes is 64", "has 0");
+  EXPECT_REFUSED(broken([](PlanT &p) { op_of<AllReduceT>(p, 1, 2).two_shot_bytes = 64; }), "collectives", "two_shot_bytes is 64", "has 0");
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<AllReduceT>(p, 1, 2).data = std::make_unique<View>(2, 0, 16); }), "collectives", "column count is 16", "has 32");
   EXPECT_REFUSED(broken([](PlanT &p) { buffer_of(p, 1, "y").dtype = DType::BF16; }), "collectives", "bf16", "f32");
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<GatherT>(p, 3).counts = {26, 25}; }), "collectives", "count for member 0", "26", "25");
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<GatherT>(p, 3).root = 1; }), "collectives", "root is 1");
 }
 // Kernels of one member write into the memory of the others.
-TEST(VerifyCollectives, OneShotNeedsPeers) {
-  EXPECT_REFUSED(broken([](PlanT &p) {
-                   for (auto &program : p.programs)
-                     for (auto &op : program->ops)
-                       if (op->op.type == OpKind::AllReduce)
-                         op->op.AsAllReduce()->one_shot_bytes = 64;
-                 }),
-                 "topology", "by peer access", "has none");
+TEST(VerifyCollectives, PushedSumsNeedPeers) {
+  for (auto shots : {&AllReduceT::one_shot_bytes, &AllReduceT::two_shot_bytes})
+    EXPECT_REFUSED(broken([&](PlanT &p) {
+                     for (auto &program : p.programs)
+                       for (auto &op : program->ops)
+                         if (op->op.type == OpKind::AllReduce)
+                           op->op.AsAllReduce()->*shots = 64;
+                   }),
+                   "topology", "by peer access", "has none");
 }
 TEST(VerifyCollectives, OtherOrder) {
   EXPECT_REFUSED(broken([](PlanT &p) {

@@ -1,4 +1,4 @@
-// The one-shot all-reduce, a thread a rank: over as many GPUs as there are, several ranks on one where there are too few.
+// The all-reduces of ranks that write each other's memory, in one shot and in two, a thread a rank: over as many GPUs as there are, several ranks on one where there are too few.
 // Against double precision; the same bits on every rank; calls of changing sizes behind each other; replayed graphs. Kernels
 // that wait for each other on one GPU must have been loaded before: a group of one has done that.
 #include "test/unit/cuda/device_data.h"
@@ -13,7 +13,7 @@
 namespace llmrt::cuda::testing {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20, kMostRows = 64;
+constexpr int64_t kMostBytes = 1 << 20, kMostRows = 64, kMostRowBytes = 64 << 10;
 
 struct Shape {
   int64_t T, H;
@@ -22,16 +22,19 @@ struct Shape {
 
 class Group {
 public:
-  explicit Group(int count) : count_(count) {
+  // `twice`: for sums in two shots.
+  explicit Group(int count, bool twice = false) : count_(count), twice_(twice) {
+    box_ = one_shot_inbox(count, kMostBytes, kMostRows);
+    two_box_ = two_shot_inbox(count, kMostBytes, kMostRowBytes, kMostRows);
+    const size_t bytes = static_cast<size_t>(twice ? two_box_.bytes() : box_.bytes());
     cudaGetDeviceCount(&devices_);
     for (int r = 0; r < count; ++r) {
       cudaSetDevice(device(r));
       for (int other = 0; other < std::min(count, devices_); ++other)
         if (other != device(r) && cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled)
           cudaGetLastError();
-      box_ = one_shot_inbox(count, kMostBytes, kMostRows);
-      cudaMalloc(&inbox_[r], static_cast<size_t>(box_.bytes()));
-      cudaMemset(inbox_[r], 0, static_cast<size_t>(box_.bytes()));
+      cudaMalloc(&inbox_[r], bytes);
+      cudaMemset(inbox_[r], 0, bytes);
       cudaMalloc(&state_[r], 8);
       cudaMemset(state_[r], 0, 8);
       cudaDeviceSynchronize();
@@ -52,20 +55,27 @@ public:
   uint32_t &given_up() { return host_[63]; }
   uint32_t at(int rank) const { return host_[rank]; }
 
-  OneShot call(int rank, void *data, const Shape &s, DType act, uint32_t number) const {
-    OneShot p{};
-    p.data = data, p.ld = s.H, p.T = s.T, p.H = s.H, p.act = act;
-    p.rank = rank, p.count = count_;
+  // A call of rank `rank`; with residual and norm where `norm` says so.
+  void sum(int rank, void *data, const Shape &s, DType act, uint32_t number, const decltype(RankSum::norm) &norm,
+           cudaStream_t stream) const {
+    RankSum sum{};
+    sum.data = data, sum.ld = s.H, sum.T = s.T, sum.H = s.H, sum.act = act;
+    sum.rank = rank, sum.count = count_;
     for (int r = 0; r < count_; ++r)
-      p.inbox[r] = inbox_[r];
-    p.box = box_, p.state = state_[rank], p.number = number;
-    p.host.at = host_ + rank, p.host.given_up = host_ + 63;
-    return p;
+      sum.inbox[r] = inbox_[r];
+    sum.state = state_[rank], sum.number = number, sum.norm = norm;
+    sum.host.at = host_ + rank, sum.host.given_up = host_ + 63;
+    if (twice_)
+      two_shot_all_reduce({sum, two_box_}, stream);
+    else
+      one_shot_all_reduce({sum, box_}, stream);
   }
 
 private:
   int count_, devices_ = 0;
+  bool twice_;
   InboxShape box_;
+  TwoShotShape two_box_;
   std::array<void *, kMaxPeers> inbox_{};
   std::array<uint32_t *, kMaxPeers> state_{};
   uint32_t *host_ = nullptr;
@@ -80,11 +90,11 @@ struct Part {
   DeviceBytes out;
 };
 
-void check(int count, DType act, const std::vector<Shape> &shapes, bool graph) {
-  SCOPED_TRACE(::testing::Message() << count << " ranks, type " << int(act) << (graph ? ", graph" : ""));
+void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, bool twice = false) {
+  SCOPED_TRACE(::testing::Message() << count << " ranks, type " << int(act) << (graph ? ", graph" : "") << (twice ? ", two shots" : ""));
   if (count > 1)
-    check(1, act, shapes, false);
-  Group group(count);
+    check(1, act, shapes, false, twice);
+  Group group(count, twice);
   std::vector<std::vector<std::unique_ptr<Part>>> parts(count);
   for (int r = 0; r < count; ++r) {
     ASSERT_CUDA(cudaSetDevice(group.device(r)));
@@ -100,14 +110,11 @@ void check(int count, DType act, const std::vector<Shape> &shapes, bool graph) {
     auto all = [&] {
       for (size_t i = 0; i < shapes.size(); ++i) {
         Part &part = *parts[rank][i];
-        OneShot p = group.call(rank, part.data.device.get(), shapes[i], act, static_cast<uint32_t>(i));
-        if (shapes[i].norm) {
-          p.norm.out = part.out.get(), p.norm.residual = part.residual.device.get();
-          p.norm.weight = part.weight.device.template as<float>();
-          p.norm.ld_out = p.norm.ld_residual = shapes[i].H, p.norm.eps = 1e-6f;
-        }
+        decltype(RankSum::norm) norm{};
+        if (shapes[i].norm)
+          norm = {part.out.get(), part.residual.device.get(), part.weight.device.template as<float>(), shapes[i].H, shapes[i].H, 1e-6f, 0};
         try {
-          one_shot_all_reduce(p, stream);
+          group.sum(rank, part.data.device.get(), shapes[i], act, static_cast<uint32_t>(i), norm, stream);
         } catch (const std::exception &) {
           ++failed;
         }
@@ -174,18 +181,20 @@ void check(int count, DType act, const std::vector<Shape> &shapes, bool graph) {
 const std::vector<Shape> kShapes = {{1, 3584, false}, {1, 3584, true}, {32, 512, true},  {3, 576, false}, {32, 3584, true},
                                     {2, 8, true},     {32, 8192, false}, {1, 12288, true}, {31, 16384, true}, {1, 64, false}};
 
-TEST(OneShot, EqualsTheSumOfAllRanks) {
+class AllReduce : public ::testing::TestWithParam<bool> {}; // in two shots
+
+TEST_P(AllReduce, EqualsTheSumOfAllRanks) {
   for (int count : {2, 3})
     for (DType act : {DType::bf16, DType::f16, DType::f32}) {
       std::vector<Shape> shapes;
       for (const Shape &s : kShapes)
         if (s.T * s.H * static_cast<int64_t>(dtype_bytes(act)) <= kMostBytes)
           shapes.push_back(s);
-      check(count, act, shapes, false);
+      check(count, act, shapes, false, GetParam());
     }
 }
 
-TEST(OneShot, ReplaysInGraphs) {
+TEST_P(AllReduce, ReplaysInGraphs) {
   int devices = 0;
   ASSERT_CUDA(cudaGetDeviceCount(&devices));
   if (devices < 2)
@@ -193,18 +202,20 @@ TEST(OneShot, ReplaysInGraphs) {
   std::vector<Shape> shapes;
   for (int i = 0; i < 40; ++i)
     shapes.push_back(kShapes[i % 7]);
-  check(2, DType::bf16, shapes, true);
+  check(2, DType::bf16, shapes, true, GetParam());
 }
 
+INSTANTIATE_TEST_SUITE_P(Shots, AllReduce, ::testing::Bool(), [](const auto &info) { return info.param ? "Two" : "One"; });
+
 // A rank that never comes: the others stop once the host gives the group up, and say where they are.
-TEST(OneShot, GivesUpWhenTold) {
-  check(1, DType::bf16, {{4, 512, false}}, false);
-  Group group(2);
+TEST_P(AllReduce, GivesUpWhenTold) {
+  check(1, DType::bf16, {{4, 512, false}}, false, GetParam());
+  Group group(2, GetParam());
   ASSERT_CUDA(cudaSetDevice(group.device(0)));
   Part part(0, {4, 512, false}, DType::bf16);
   cudaStream_t stream = nullptr;
   ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  one_shot_all_reduce(group.call(0, part.data.device.get(), {4, 512, false}, DType::bf16, 17), stream);
+  group.sum(0, part.data.device.get(), {4, 512, false}, DType::bf16, 17, {}, stream);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(group.at(0), 17u);

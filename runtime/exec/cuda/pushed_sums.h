@@ -1,5 +1,5 @@
-// The one-shot sums of a group (kernels/cuda/one_shot.cu) from the side of one rank: its inbox, its peers' inboxes, and the
-// words through which host and kernels tell each other how far they are.
+// The sums of a group whose members write each other's memory (kernels/cuda/one_shot.cu, two_shot.cu) from the side of one rank:
+// its inboxes, its peers' inboxes, and the words through which host and kernels tell each other how far they are.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -20,24 +20,31 @@ struct SumNorm {
   float eps = 0, weight_offset = 0;
 };
 
-class OneShotGroup {
+// Up to which size the plan wants a sum pushed.
+struct PushLimits {
+  uint64_t one_shot_bytes = 0, two_shot_bytes = 0;
+  uint64_t most() const { return one_shot_bytes > two_shot_bytes ? one_shot_bytes : two_shot_bytes; }
+};
+
+class PushedSums {
 public:
-  // The largest message of the rank's sums in the group, and its rows; zeros where the plan has none for one shot.
+  // The largest messages of the rank's sums in the group, their rows, and the longest row; zeros where the plan has none.
   struct Size {
-    int64_t bytes = 0, rows = 0;
+    int64_t one_bytes = 0, one_rows = 0, two_bytes = 0, two_rows = 0, row_bytes = 0;
   };
   static Size size_of(const plan::LoadedPlan &plan, uint32_t rank, uint32_t group);
 
   // On the current device. `position`: of this rank among `count` members. `at`: pinned word to which the
   // device writes the seq of the sum that it begins.
-  OneShotGroup(Size size, int position, int count, uint32_t *at);
+  PushedSums(const Size &size, int position, int count, uint32_t *at);
 
   std::byte *inbox() const { return memory_.data(); }
   // Inboxes of all members, in group order; before the first sum.
-  void connect(const std::vector<std::byte *> &inboxes);
+  void connect(const std::vector<std::byte *> &inboxes) { inboxes_ = inboxes; }
 
-  // In place; with norm.out set, the norm in place of the sum.
-  void all_reduce(const DevicePart &data, uint32_t seq, const SumNorm &norm, cudaStream_t stream);
+  bool takes(const DevicePart &data, const PushLimits &limits) const;
+  // Of data that it takes. In place; with norm.out set, the norm in place of the sum.
+  void all_reduce(const DevicePart &data, const PushLimits &limits, uint32_t seq, const SumNorm &norm, cudaStream_t stream);
 
   // Sums under way and to come stop waiting for the other members; what they leave is worthless. From any thread.
   void give_up() { *given_up() = 1; }
@@ -47,9 +54,12 @@ public:
 private:
   volatile uint32_t *given_up() const { return reinterpret_cast<volatile uint32_t *>(given_up_.data()); }
 
-  llmrt::cuda::InboxShape box_;
+  Size size_;
+  llmrt::cuda::InboxShape one_;
+  llmrt::cuda::TwoShotShape two_;
+  size_t two_at_, state_at_; // in the memory: the inbox of two shots, and the states of both
   int position_, count_;
-  DeviceMemory memory_; // the inbox, then the state
+  DeviceMemory memory_;
   PinnedMemory given_up_;
   uint32_t *at_;
   std::vector<std::byte *> inboxes_;
