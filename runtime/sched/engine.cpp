@@ -41,6 +41,18 @@ struct InFlight {
   std::vector<StepWork> work;
 };
 
+// Sets a flag for as long as it lives.
+class Posting {
+public:
+  explicit Posting(bool &flag) : flag_(flag) { flag_ = true; }
+  ~Posting() { flag_ = false; }
+  Posting(const Posting &) = delete;
+  Posting &operator=(const Posting &) = delete;
+
+private:
+  bool &flag_;
+};
+
 // Batches come back here once the executor has dropped them, to be filled again without allocating.
 class BatchPool : public std::enable_shared_from_this<BatchPool> {
 public:
@@ -372,6 +384,7 @@ private:
     {
       std::lock_guard lock(mutex_);
       const Clock::time_point now = Clock::now();
+      const Posting posting(posting_);
       for (size_t i = 0; i < step.work.size(); ++i)
         apply(step.work[i], std::move(outputs_[i]), now);
       metrics_.step.observe(seconds_between(std::max(in_flight_.front().started, last_step_), now));
@@ -380,10 +393,12 @@ private:
       ++steps_;
       last_progress_ = last_step_ = now;
       changed_ = true;
-      wake_scheduler_.notify_one();
       if (in_flight_.empty())
         idle_.notify_all();
     }
+    // Only now, or those who wake would wait for the lock at once.
+    wake_scheduler_.notify_one();
+    wake_delivery_.notify_one();
     step.work.clear(); // the last reference to a request may go here: no lock is held
     if (batch.observer)
       batch.observer->engine_worked(batch.id, exec::EngineWork::Results, seconds_between(came, Clock::now()));
@@ -438,7 +453,8 @@ private:
 
   void post(const RequestPtr &request, RequestEvent &&event) {
     events_.emplace_back(request, std::move(event));
-    wake_delivery_.notify_one();
+    if (!posting_)
+      wake_delivery_.notify_one();
   }
 
   // The request is over. A step in flight that carries it frees its pages.
@@ -550,6 +566,7 @@ private:
   Clock::time_point last_step_; // the end of the last step
   std::string fatal_;
   exec::StepObserver *observer_ = nullptr;
+  bool posting_ = false; // a whole step's events, after which the delivery is woken
   bool changed_ = false, draining_ = false, stopping_ = false, delivery_stops_ = false, delivering_ = false;
 
   std::shared_ptr<BatchPool> batches_ = std::make_shared<BatchPool>();

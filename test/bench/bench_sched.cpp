@@ -1,6 +1,7 @@
 // Host time of a step, in microseconds: composing it, the whole way through the engine with an executor that
 // does nothing, and sampling. Medians; goals are printed beside what they bound.
 #include "runtime/exec/step.h"
+#include "runtime/exec/step_observer.h"
 #include "runtime/sample/sampler.h"
 #include "runtime/sched/engine_model.h"
 #include "runtime/sched/scheduler.h"
@@ -89,11 +90,12 @@ Composed compose_us(uint32_t seqs, uint32_t waiting) {
   return times.empty() ? Composed{} : Composed{median(times), median(checks)};
 }
 
-// Returns the same logits for every row at once, or the same token for each row that it is to draw.
+// Returns the same logits for every row at once, or the same token for each row that it is to draw. With a `pause` it spins for
+// that long before each step's results, as a rank's thread does while a device is busy.
 class NullExecutor final : public exec::Executor {
 public:
-  NullExecutor(const EngineModel &model, bool ahead, StepDone done)
-      : done_(std::move(done)), vocab_(model.vocab), ahead_(ahead), tokens_(model.max_logits_rows, 3) {
+  NullExecutor(const EngineModel &model, bool ahead, std::chrono::microseconds pause, StepDone done)
+      : done_(std::move(done)), vocab_(model.vocab), ahead_(ahead), pause_(pause), tokens_(model.max_logits_rows, 3) {
     logits_.resize(model.vocab * model.max_logits_rows);
     for (size_t i = 0; i < logits_.size(); ++i)
       logits_[i] = static_cast<float>(i % model.vocab);
@@ -131,12 +133,15 @@ private:
         batch = std::move(queue_.front());
         queue_.pop_front();
       }
+      for (const auto end = Clock::now() + pause_; Clock::now() < end;) {
+      }
       done_(*batch, {logits_.data(), batch->logits_rows.size(), vocab_, tokens_.data()}, "");
     }
   }
   StepDone done_;
   size_t vocab_;
   bool ahead_;
+  std::chrono::microseconds pause_;
   std::vector<int32_t> tokens_;
   std::vector<float> logits_;
   std::mutex mutex_;
@@ -150,7 +155,7 @@ private:
 double engine_us(uint32_t seqs, uint32_t tokens, bool ahead) {
   const EngineModel model = model_of(seqs);
   auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
-    return std::make_unique<NullExecutor>(model, ahead, std::move(done));
+    return std::make_unique<NullExecutor>(model, ahead, std::chrono::microseconds(0), std::move(done));
   });
   const auto start = Clock::now();
   for (uint32_t i = 0; i < seqs; ++i) {
@@ -162,6 +167,36 @@ double engine_us(uint32_t seqs, uint32_t tokens, bool ahead) {
   }
   engine->wait_idle(60);
   return us_since(start) / static_cast<double>(engine->stats().steps);
+}
+
+class HostTimes final : public exec::StepObserver {
+public:
+  void begin(uint64_t, uint32_t, uint32_t) override {}
+  void end(uint64_t, uint32_t, uint32_t) override {}
+  void engine_worked(uint64_t, exec::EngineWork work, double seconds) override {
+    (work == exec::EngineWork::Compose ? compose : results).push_back(seconds * 1e6);
+  }
+  std::vector<double> compose, results; // each filled by one thread
+};
+
+// What the engine does for a step, a step ahead, where milliseconds lie between steps: caches and cores have cooled down.
+HostTimes engine_pausing_us(uint32_t seqs) {
+  HostTimes times;
+  const EngineModel model = model_of(seqs);
+  auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
+    return std::make_unique<NullExecutor>(model, true, std::chrono::microseconds(5000), std::move(done));
+  });
+  engine->observe(&times);
+  for (uint32_t i = 0; i < seqs; ++i) {
+    EngineRequest r = request_of(256, 200, i);
+    r.on_event = [](RequestEvent &&) {};
+    SubmitError error;
+    std::string message;
+    engine->submit(std::move(r), error, message);
+  }
+  engine->wait_idle(60);
+  engine.reset();
+  return times;
 }
 
 double sample_us(size_t vocab, float scale, SamplingParams params, bool logprobs = false) {
@@ -197,6 +232,11 @@ int main() {
   for (uint32_t seqs : {1u, 64u, 256u})
     std::printf("  %3u sequences                     %7.1f %7.1f\n", seqs, engine_us(seqs, 2000, false),
                 engine_us(seqs, 2000, true));
+  std::printf("a step ahead, 5 ms between steps      compose  results  us\n");
+  for (uint32_t seqs : {1u, 64u, 256u}) {
+    const HostTimes times = engine_pausing_us(seqs);
+    std::printf("  %3u sequences                  %7.1f %7.1f\n", seqs, median(times.compose), median(times.results));
+  }
   std::printf("sample one row                       49152  151936 logits, us\n");
   auto line = [](const char *name, float scale, SamplingParams p, bool logprobs = false) {
     std::printf("  %-33s %7.1f %7.1f\n", name, sample_us(49152, scale, p, logprobs),
