@@ -41,7 +41,6 @@ template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Dec
     extern __shared__ __align__(16) char raw[];
     Shared &shared = *reinterpret_cast<Shared *>(raw);
     let_next_start();
-    wait_for_previous();
 
     const int split = blockIdx.x, kv_head = blockIdx.y, seq = blockIdx.z;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -49,8 +48,10 @@ template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Dec
     int first_head, group;
     find_group(p, kv_head, first_head, group);
     const int rows = queries * group;
-    if (rows > kDecodeRows || rows <= 0 || context == 0)
+    if (rows > kDecodeRows || rows <= 0 || context == 0) {
+      wait_for_previous(); // whoever waits for this kernel waits for those before it
       return;
+    }
 
     // Steps of this block: an even share, but at least one a warp.
     const int past = context - queries, end = context;
@@ -76,9 +77,16 @@ template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Dec
       }
       copy(p, shared.ring[warp][step % kStages], block, pages, kv_head, key0, end);
     };
+    // Keys of earlier steps are on their way before the previous kernel has ended.
+    auto early = [&](int step) { return step < mine && begin + (first + step * kWarps + 1) * kKeys <= past; };
+#pragma unroll
+    for (int s = 0; s < kStages; ++s)
+      if (early(s))
+        load(s);
+    wait_for_previous();
 #pragma unroll
     for (int s = 0; s < kStages; ++s) {
-      if (s < mine)
+      if (s < mine && !early(s))
         load(s);
       commit_copies();
     }
