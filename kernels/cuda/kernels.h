@@ -174,6 +174,24 @@ void kv_append(const KvAppend &p, cudaStream_t stream);
 // and slot_mapping while the kernels launched before it still run: none of those may write them.
 void rope_append(const Rope &rope, const KvAppend &append, cudaStream_t stream);
 
+// What a product of few rows does besides, where a launch of its own would cost more. Of add, gated and rope at most one.
+struct LinearFusion {
+  // [K], 16-byte aligned: the input counts as rms_norm() of it. bf16 only, since what is not yet divided by its norm has no room
+  // in f16.
+  const float *norm = nullptr;
+  float eps = 0, norm_offset = 0;
+  bool add = false;             // out += the product, as add() would; the input must be apart from `out`
+  bool gated = false;           // out [M, N / 2] = gated_act() of the product's first and second half
+  Activation kind = Activation::silu;
+  const Rope *rope = nullptr;   // rope_append() of the product, whose columns are the heads of q, k and v
+  const KvAppend *append = nullptr;
+};
+// False: for more than kSkinnyMaxRows rows, types that differ or are f32, rows that are not aligned, rotations of other than
+// whole heads in halves.
+bool fused_linear_applies(const Linear &p, const LinearFusion &f);
+// Products are rounded to their type before they are added, activated or rotated.
+void fused_linear(const Linear &p, const LinearFusion &f, cudaStream_t stream);
+
 struct Attention {
   void *out;            // [T, q_heads, head_dim] act
   int64_t ld_out;

@@ -1,6 +1,7 @@
 // Rotary embedding with the optional norm of each head in front, and the append of keys and values to their pages.
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rotation.cuh"
 
 #include <type_traits>
 #include <utility>
@@ -41,15 +42,11 @@ __global__ void rope_kernel(T *q, int64_t ld_q, T *k, int64_t ld_k, const int32_
   }
   __syncwarp();
 
-  const double position = positions[blockIdx.y];
+  const int32_t position = positions[blockIdx.y];
   const int half = rotary_dim / 2;
   for (int i = lane; i < half; i += 32) {
-    // The product is exact in double; reduced to one turn it keeps float's full precision at any position.
-    const double angle = position * static_cast<double>(inv_freq[i]);
-    const float reduced = static_cast<float>(angle - rint(angle * 0.15915494309189535) * 6.283185307179586);
     float s, c;
-    sincosf(reduced, &s, &c);
-    s *= attention_factor, c *= attention_factor;
+    rotation(position, inv_freq[i], attention_factor, c, s);
     const int a = interleaved ? 2 * i : i, b = interleaved ? 2 * i + 1 : i + half;
     const float xa = x[a], xb = x[b];
     row[a] = from_float<T>(xa * c - xb * s);
@@ -79,14 +76,8 @@ template <typename T, typename P> struct RopeAppendParams {
 // The cosines and sines of a token's position, times the attention factor, into shared memory.
 __device__ __forceinline__ void rotations(float *cosines, float *sines, int half, int32_t position, const float *inv_freq,
                                           float attention_factor) {
-  for (int i = threadIdx.x; i < half; i += blockDim.x) {
-    // The product is exact in double; reduced to one turn it keeps float's full precision at any position.
-    const double angle = static_cast<double>(position) * static_cast<double>(inv_freq[i]);
-    const float reduced = static_cast<float>(angle - rint(angle * 0.15915494309189535) * 6.283185307179586);
-    float s, c;
-    sincosf(reduced, &s, &c);
-    cosines[i] = c * attention_factor, sines[i] = s * attention_factor;
-  }
+  for (int i = threadIdx.x; i < half; i += blockDim.x)
+    rotation(position, inv_freq[i], attention_factor, cosines[i], sines[i]);
 }
 
 // rope_kernel and kv_append_kernel in one: query and key heads are rotated in place, key and value heads go to the pages. A

@@ -1,5 +1,6 @@
 // Kernels that stream rows: embedding, norms, sums, gated activation, row selection. All are bound by bytes; at decode,
 // by latency.
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
 
@@ -167,15 +168,6 @@ __global__ void add_kernel(T *residual, int64_t ld_residual, const T *input, int
   const T *from = input + blockIdx.x * ld_input;
   for (int64_t i = threadIdx.x; i < H; i += blockDim.x)
     to[i] = from_float<T>(to_float(to[i]) + to_float(from[i]));
-}
-
-template <Activation kKind> __device__ __forceinline__ float activate(float x) {
-  if constexpr (kKind == Activation::silu)
-    return x / (1.0f + __expf(-x));
-  else if constexpr (kKind == Activation::gelu_tanh)
-    return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-  else
-    return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
 }
 
 template <typename T, Activation kKind, bool kWide>

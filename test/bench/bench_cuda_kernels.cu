@@ -83,9 +83,9 @@ struct Shape {
   int64_t N, K;
 };
 
-// Every way of cutting up the products of a 7B layer, to choose from. `linear sweep` on the command line.
+// Every way of cutting up the products of a layer, to choose from. `linear sweep` on the command line.
 static void sweep_linear(const Shape *shapes, int count, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
-  const LinearShape ways[] = {{1, 8, 4, 1}, {1, 8, 3, 1}, {2, 8, 3, 1}, {2, 8, 4, 1}, {2, 4, 4, 1}, {2, 4, 3, 4}, {4, 4, 3, 1}};
+  const LinearShape ways[] = {{1, 4, 4, 1}, {1, 8, 4, 1}, {1, 8, 3, 1}, {2, 8, 3, 1}, {2, 8, 4, 1}, {2, 4, 4, 1}, {2, 4, 3, 4}, {4, 4, 3, 1}};
   for (int M : {1, 8, 16}) {
     std::printf("M=%d: us of rows/16, warps, stages, splits\n%-12s", M, "");
     for (const LinearShape &w : ways)
@@ -124,7 +124,7 @@ static void bench_layers(const Model &model, __nv_bfloat16 *data, size_t pool, _
   const int64_t H = model.H, F = model.F, Q = (q_heads + 2 * kv_heads) * dim, A = q_heads * dim;
   const int64_t weights = Q * H + H * A + 2 * F * H + H * F;
   const int layers = static_cast<int>(std::min<size_t>(model.layers, pool / 2 / weights));
-  for (int M : {1, 8, 16, 32}) {
+  for (int M : {1, 4, 8, 16, 32}) {
     auto linear = [&](void *out, const void *in, const __nv_bfloat16 *w, int64_t N, int64_t K) {
       skinny_linear({out, N, in, K, w, nullptr, M, N, K, DType::bf16, DType::bf16, DType::bf16}, stream);
     };
@@ -164,15 +164,8 @@ static void bench_layers(const Model &model, __nv_bfloat16 *data, size_t pool, _
     CHECK(cudaMemset(workspace, 0, attention_workspace_bytes(M, M, q_heads, dim)));
     CHECK(cudaMalloc(&kv, kv_bytes * layers));
     CHECK(cudaMemset(kv, 1, kv_bytes * layers));
-    const double whole = microseconds(layers, [&](int l) {
-      const __nv_bfloat16 *w = data + l * weights;
-      const KvPool kv_pool = {static_cast<char *>(kv) + l * kv_bytes, 2 * kv_heads * page * dim * 2, DType::bf16, kv_heads, page, dim};
-      add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
-      linear(a, b, w, Q, H);
-      __nv_bfloat16 *key = a + A, *value = key + kv_heads * dim;
-      rope_append({a, key, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f, M,
-                   q_heads, kv_heads, dim, dim, false, DType::bf16},
-                  {kv_pool, key, value, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16}, stream);
+    // A layer whose products do what stands next to them, as far as is said.
+    auto attend = [&](const KvPool &kv_pool) {
       Attention t = {};
       t.out = b, t.ld_out = A, t.q = a, t.ld_q = Q, t.pool = kv_pool;
       t.kv_head_of_q = static_cast<uint16_t *>(buffers[5]), t.seq_starts = static_cast<int32_t *>(buffers[0]);
@@ -180,13 +173,52 @@ static void bench_layers(const Model &model, __nv_bfloat16 *data, size_t pool, _
       t.page_table_stride = context / page, t.T = M, t.S = M, t.q_heads = q_heads, t.max_group = q_heads / kv_heads, t.max_query = 1;
       t.max_context = context, t.scale = 0.088f, t.act = DType::bf16, t.workspace = workspace;
       attention(t, stream);
-      linear(c, b, w + Q * H, H, A);
-      add_rms_norm({b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16}, stream);
-      linear(a, b, w + Q * H + H * A, 2 * F, H);
-      gated_act({b, F, a, a + F, 2 * F, 2 * F, M, F, Activation::silu, DType::bf16}, stream);
-      linear(c, b, w + Q * H + H * A + 2 * F * H, H, F);
-    });
-    std::printf(", whole layer (context 256) %7.1f us = %.3f\n", whole, (floor + kv_bytes / bandwidth / 1e6) / whole);
+    };
+    auto pool_of = [&](int l) {
+      return KvPool{static_cast<char *>(kv) + l * kv_bytes, 2 * kv_heads * page * dim * 2, DType::bf16, kv_heads, page, dim};
+    };
+    auto layer = [&](int l, bool gate_rope, bool sum_norm) {
+      const __nv_bfloat16 *w = data + l * weights, *output = w + Q * H, *gate_up = output + H * A, *down = gate_up + 2 * F * H;
+      const AddRmsNorm norm = {b, H, residual, H, c, H, x, M, H, 1e-6f, 0, DType::bf16};
+      const __nv_bfloat16 *normed = sum_norm ? residual : b;
+      __nv_bfloat16 *sums = sum_norm ? residual : c, *key = a + A, *value = key + kv_heads * dim;
+      const Rope rope = {a, key, Q, Q, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f,
+                         M, q_heads, kv_heads, dim, dim, false, DType::bf16};
+      const KvAppend append = {pool_of(l), key, value, Q, Q, static_cast<int64_t *>(buffers[4]), M, DType::bf16};
+      LinearFusion rotated, gated, added;
+      if (sum_norm)
+        rotated.norm = gated.norm = reinterpret_cast<const float *>(x), rotated.eps = gated.eps = 1e-6f, added.add = true;
+      if (gate_rope)
+        rotated.rope = &rope, rotated.append = &append, gated.gated = true;
+      auto product = [&](void *out, const void *in, const __nv_bfloat16 *weight, int64_t N, int64_t K, const LinearFusion &f) {
+        fused_linear({out, f.gated ? N / 2 : N, in, K, weight, nullptr, M, N, K, DType::bf16, DType::bf16, DType::bf16}, f, stream);
+      };
+      if (!sum_norm)
+        add_rms_norm(norm, stream);
+      product(a, normed, w, Q, H, rotated);
+      if (!gate_rope)
+        rope_append(rope, append, stream);
+      attend(pool_of(l));
+      product(sums, b, output, H, A, added);
+      if (!sum_norm)
+        add_rms_norm(norm, stream);
+      product(gate_rope ? a : c, normed, gate_up, 2 * F, H, gated);
+      if (!gate_rope)
+        gated_act({a, F, c, c + F, 2 * F, 2 * F, M, F, Activation::silu, DType::bf16}, stream);
+      product(sums, a, down, H, F, added);
+    };
+    const double bytes = floor + kv_bytes / bandwidth / 1e6;
+    auto whole = [&](const char *name, bool gate_rope, bool sum_norm) {
+      const double us = microseconds(layers, [&](int l) { layer(l, gate_rope, sum_norm); });
+      std::printf(", %s %7.1f us = %.3f", name, us, bytes / us);
+    };
+    std::printf("; whole layer (context 256)");
+    whole("op by op", false, false);
+    if (M <= kSkinnyMaxRows) {
+      whole("gate and rope fused", true, false);
+      whole("sums and norms too", true, true);
+    }
+    std::printf("; attention %.1f us\n", microseconds(layers, [&](int l) { attend(pool_of(l)); }));
     std::fflush(stdout);
     for (void *d : buffers)
       cudaFree(d);
@@ -326,9 +358,9 @@ int main(int argc, char **argv) {
 
   const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
                       {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
-                      {"down 135M", 576, 1536}};
+                      {"o 135M", 576, 576},      {"gate_up 135M", 3072, 576}, {"down 135M", 576, 1536}};
   if (named("sweep"))
-    sweep_linear(shapes, 5, data, pool, x, y);
+    sweep_linear(shapes, static_cast<int>(std::size(shapes)), data, pool, x, y);
   if (wanted("layers"))
     for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"135M", 576, 1536, 9, 3, 64, 30}})
       bench_layers(m, data, pool, x, y);

@@ -1,15 +1,26 @@
 #include "runtime/exec/cuda/program.h"
 
+#include "runtime/exec/cuda/fused_product.h"
+#include "runtime/exec/neighbours.h"
 #include "runtime/plan/access.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
 
 namespace llmrt::exec::cuda {
 
 namespace k = llmrt::cuda;
 
 namespace {
+
+k::Activation activation(plan::Activation a) {
+  return a == plan::Activation::Silu       ? k::Activation::silu
+         : a == plan::Activation::GeluTanh ? k::Activation::gelu_tanh
+                                           : k::Activation::gelu;
+}
 
 // A column range of an activation buffer.
 struct Operand {
@@ -135,13 +146,26 @@ private:
 
   void push(std::function<void(const OpContext &)> op) { out_.ops_.push_back(std::move(op)); }
 
+  // The op at `index`; null past the end.
+  const plan::Op *opAt(uint32_t index) const { return index < plan::size_of(program_.ops()) ? program_.ops()->Get(index) : nullptr; }
+
+  // The product at `op` with its neighbours, which ask it whether they have anything to do.
+  struct Product {
+    Neighbours neighbours;
+    std::shared_ptr<const FusedProduct> call;
+  };
+  const Product &product(uint32_t op);
+  std::shared_ptr<const FusedProduct> productBefore(); // the one that the current op follows as a neighbour; null: none
+  std::shared_ptr<const FusedProduct> productAfter();  // the one whose norm the current op is
+
   void add(const plan::Op &op);
+  const k::Rope &ropeCall(uint32_t op);
   void addRope(const plan::Rope &o);
   void addAttention(const plan::Attention &o);
   void addComm(const plan::Op &op);
   void addSum(const plan::AllReduce &o);
   int64_t firstColumn(const plan::Gather &o) const;
-  const plan::AddRmsNorm *normOfSum(const plan::AllReduce &o) const;
+  const plan::AddRmsNorm *normOfSum(const plan::AllReduce &o, uint32_t at) const;
   k::AddRmsNorm normCall(const plan::AddRmsNorm &o);
 
   const plan::LoadedPlan &plan_;
@@ -150,9 +174,63 @@ private:
   DeviceBases bases_;
   Program &out_;
   void *attention_workspace_ = nullptr;
+  std::map<uint32_t, Product> products_;
+  std::map<uint32_t, k::Rope> ropes_;
 };
 
-void ProgramBuilder::addRope(const plan::Rope &o) {
+const ProgramBuilder::Product &ProgramBuilder::product(uint32_t op) {
+  if (const auto known = products_.find(op); known != products_.end())
+    return known->second;
+  const uint32_t asked = std::exchange(index_, op); // of which refuse() speaks
+  const plan::Linear &o = *program_.ops()->Get(op)->op_as_Linear();
+  const Neighbours n = neighbours_of(plan_, rank_, op);
+  const Operand out = operand(o.out()), in = operand(o.input()), result = operand(n.result);
+  ProductParts parts;
+  parts.linear = {out.data, out.ld, in.data, in.ld, weightData(o.weight()), vectorF32(o.bias()), 0, out.cols, in.cols,
+                  in.type, type(weight(o.weight()).dtype()), out.type};
+  parts.bias_like_out = biasLike(o.bias(), out.type);
+  parts.result = result.data, parts.ld_result = result.ld;
+  parts.input_apart = n.input_apart, parts.norm_apart = n.norm_apart;
+  if (n.norm) {
+    const Operand rows = operand(n.norm_rows);
+    parts.norm_rows = rows.data, parts.ld_norm_rows = rows.ld;
+    if (const plan::AddRmsNorm *sum = opAt(*n.norm)->op_as_AddRmsNorm()) {
+      parts.norm = vectorF32(sum->weight()), parts.eps = sum->eps(), parts.norm_offset = sum->weight_offset();
+      const plan::AllReduce *reduce = *n.norm > 0 ? opAt(*n.norm - 1)->op_as_AllReduce() : nullptr;
+      parts.norm_is_free = reduce && normOfSum(*reduce, *n.norm - 1) == sum;
+    } else {
+      const plan::RmsNorm *norm = opAt(*n.norm)->op_as_RmsNorm();
+      parts.norm = vectorF32(norm->weight()), parts.eps = norm->eps(), parts.norm_offset = norm->weight_offset();
+    }
+  }
+  parts.add = n.add.has_value();
+  if (n.gate)
+    parts.gate = activation(opAt(*n.gate)->op_as_GatedAct()->act());
+  if (n.rope)
+    parts.rope = ropeCall(*n.rope), parts.append = appendCall(*opAt(*n.rope + 1)->op_as_KvAppend());
+  index_ = asked;
+  return products_[op] = {n, std::make_shared<const FusedProduct>(parts)};
+}
+
+std::shared_ptr<const FusedProduct> ProgramBuilder::productBefore() {
+  if (index_ == 0 || !opAt(index_ - 1)->op_as_Linear())
+    return nullptr;
+  const Product &p = product(index_ - 1);
+  return p.neighbours.add == index_ || p.neighbours.gate == index_ || p.neighbours.rope == index_ ? p.call : nullptr;
+}
+
+std::shared_ptr<const FusedProduct> ProgramBuilder::productAfter() {
+  const plan::Op *next = opAt(index_ + 1);
+  if (!next || !next->op_as_Linear())
+    return nullptr;
+  const Product &p = product(index_ + 1);
+  return p.neighbours.norm == index_ ? p.call : nullptr;
+}
+
+const k::Rope &ProgramBuilder::ropeCall(uint32_t op) {
+  if (const auto known = ropes_.find(op); known != ropes_.end())
+    return known->second;
+  const plan::Rope &o = *program_.ops()->Get(op)->op_as_Rope();
   const plan::RopeTable &table = *plan_.root().rope_tables()->Get(o.table());
   const std::vector<float> frequencies(plan::each(table.inv_freq()).begin(), plan::each(table.inv_freq()).end());
   k::Rope call{};
@@ -165,12 +243,20 @@ void ProgramBuilder::addRope(const plan::Rope &o) {
   call.head_dim = static_cast<int>(o.head_dim()), call.rotary_dim = static_cast<int>(o.rotary_dim());
   call.interleaved = o.style() == plan::RopeStyle::Interleaved;
   call.act = q.type;
+  return ropes_[op] = call;
+}
+
+void ProgramBuilder::addRope(const plan::Rope &o) {
+  k::Rope call = ropeCall(index_);
+  const auto before = productBefore();
   // Keys that go to the pages next are rotated on their way.
-  const plan::Op *next = index_ + 1 < plan::size_of(program_.ops()) ? program_.ops()->Get(index_ + 1) : nullptr;
+  const plan::Op *next = opAt(index_ + 1);
   const plan::KvAppend *append = next ? next->op_as_KvAppend() : nullptr;
   if (append && append->k()->buffer() == o.k()->buffer() && append->k()->col() == o.k()->col() &&
       append->k()->cols() == o.k()->cols() && append->kv_heads() == o.kv_heads() && append->head_dim() == o.head_dim()) {
-    push([call, to = appendCall(*append)](const OpContext &c) mutable {
+    push([call, to = appendCall(*append), before](const OpContext &c) mutable {
+      if (before && before->takes_next(c.shape.tokens))
+        return;
       call.positions = c.inputs.positions();
       to.slot_mapping = c.inputs.slot_mapping();
       call.T = to.T = c.shape.tokens;
@@ -224,7 +310,7 @@ void ProgramBuilder::addSum(const plan::AllReduce &o) {
   };
   SumNorm norm;
   k::AddRmsNorm after{};
-  if (const plan::AddRmsNorm *next = normOfSum(o)) {
+  if (const plan::AddRmsNorm *next = normOfSum(o, index_)) {
     after = normCall(*next);
     norm = {after.out, after.residual, static_cast<const float *>(after.weight), after.ld_out, after.ld_residual, after.eps,
             after.weight_offset};
@@ -245,26 +331,15 @@ void ProgramBuilder::addSum(const plan::AllReduce &o) {
   }
 }
 
-// The op after the sum, where it is a norm that adds the sum to a residual and nobody else reads the sum.
-const plan::AddRmsNorm *ProgramBuilder::normOfSum(const plan::AllReduce &o) const {
-  if ((o.one_shot_bytes() == 0 && o.two_shot_bytes() == 0) || index_ + 1 >= plan::size_of(program_.ops()))
-    return nullptr;
-  const plan::AddRmsNorm *next = program_.ops()->Get(index_ + 1)->op_as_AddRmsNorm();
+// The op after the sum at index `at`, where it is a norm that adds the sum to a residual and nobody else reads the sum.
+const plan::AddRmsNorm *ProgramBuilder::normOfSum(const plan::AllReduce &o, uint32_t at) const {
+  const plan::Op *after = opAt(at + 1);
+  const plan::AddRmsNorm *next = (o.one_shot_bytes() != 0 || o.two_shot_bytes() != 0) && after ? after->op_as_AddRmsNorm() : nullptr;
   const plan::View &sum = *o.data();
   if (!next || next->input()->buffer() != sum.buffer() || next->input()->col() != sum.col() ||
       next->input()->cols() != sum.cols() || next->residual()->buffer() == sum.buffer() || next->out()->buffer() == sum.buffer())
     return nullptr;
-  for (uint32_t i = index_ + 2; i < plan::size_of(program_.ops()); ++i)
-    for (const plan::ViewOperand &use : plan::operands_of(*program_.ops()->Get(i))) {
-      if (!use.view || use.view->buffer() != sum.buffer())
-        continue;
-      // Written whole before anything reads it: from here on it is another value.
-      if (use.access == plan::Access::Write && use.view->col() <= sum.col() &&
-          use.view->col() + use.view->cols() >= sum.col() + sum.cols())
-        return next;
-      return nullptr;
-    }
-  return next;
+  return read_after(plan_, rank_, sum, at + 1) ? nullptr : next;
 }
 
 k::AddRmsNorm ProgramBuilder::normCall(const plan::AddRmsNorm &o) {
@@ -342,17 +417,25 @@ void ProgramBuilder::add(const plan::Op &op) {
     const plan::RmsNorm &o = *op.op_as_RmsNorm();
     const Operand out = operand(o.out()), in = operand(o.input());
     k::RmsNorm call{out.data, out.ld, in.data, in.ld, vectorF32(o.weight()), 0, out.cols, o.eps(), o.weight_offset(), out.type};
-    push([call, in](const OpContext &c) mutable {
+    push([call, in, after = productAfter()](const OpContext &c) mutable {
       call.T = in.count(c.shape);
-      k::rms_norm(call, c.stream);
+      if (!after || !after->takes_norm(call.T))
+        k::rms_norm(call, c.stream);
     });
     return;
   }
   case plan::OpKind::AddRmsNorm: {
     const plan::AddRmsNorm &o = *op.op_as_AddRmsNorm();
-    push([call = normCall(o), in = operand(o.input())](const OpContext &c) mutable {
+    push([call = normCall(o), in = operand(o.input()), before = productBefore(), after = productAfter()](const OpContext &c) mutable {
       call.T = in.count(c.shape);
-      k::add_rms_norm(call, c.stream);
+      const bool added = before && before->takes_next(call.T), normed = after && after->takes_norm(call.T);
+      if (!added && !normed)
+        k::add_rms_norm(call, c.stream);
+      else if (!added)
+        k::add({call.residual, call.ld_residual, call.input, call.ld_input, call.T, call.H, call.act}, c.stream);
+      else if (!normed)
+        k::rms_norm({call.out, call.ld_out, call.residual, call.ld_residual, call.weight, call.T, call.H, call.eps,
+                     call.weight_offset, call.act}, c.stream);
     });
     return;
   }
@@ -360,21 +443,16 @@ void ProgramBuilder::add(const plan::Op &op) {
     const plan::Add &o = *op.op_as_Add();
     const Operand residual = operand(o.residual()), in = operand(o.input());
     k::Add call{residual.data, residual.ld, in.data, in.ld, 0, in.cols, in.type};
-    push([call, in](const OpContext &c) mutable {
+    push([call, in, before = productBefore()](const OpContext &c) mutable {
       call.T = in.count(c.shape);
-      k::add(call, c.stream);
+      if (!before || !before->takes_next(call.T))
+        k::add(call, c.stream);
     });
     return;
   }
   case plan::OpKind::Linear: {
-    const plan::Linear &o = *op.op_as_Linear();
-    const Operand out = operand(o.out()), in = operand(o.input());
-    k::Linear call{out.data, out.ld, in.data, in.ld, weightData(o.weight()), vectorF32(o.bias()), 0, out.cols, in.cols,
-                   in.type, type(weight(o.weight()).dtype()), out.type};
-    const void *bias = biasLike(o.bias(), out.type);
-    push([call, bias, in](const OpContext &c) mutable {
-      call.M = in.count(c.shape);
-      c.products.linear(call, bias, c.stream);
+    push([product = product(index_).call, in = operand(op.op_as_Linear()->input())](const OpContext &c) {
+      product->run(in.count(c.shape), c);
     });
     return;
   }
@@ -392,13 +470,11 @@ void ProgramBuilder::add(const plan::Op &op) {
   case plan::OpKind::GatedAct: {
     const plan::GatedAct &o = *op.op_as_GatedAct();
     const Operand out = operand(o.out()), gate = operand(o.gate()), up = operand(o.up());
-    const k::Activation kind = o.act() == plan::Activation::Silu       ? k::Activation::silu
-                               : o.act() == plan::Activation::GeluTanh ? k::Activation::gelu_tanh
-                                                                       : k::Activation::gelu;
-    k::GatedAct call{out.data, out.ld, gate.data, up.data, gate.ld, up.ld, 0, out.cols, kind, out.type};
-    push([call, out](const OpContext &c) mutable {
+    k::GatedAct call{out.data, out.ld, gate.data, up.data, gate.ld, up.ld, 0, out.cols, activation(o.act()), out.type};
+    push([call, out, before = productBefore()](const OpContext &c) mutable {
       call.T = out.count(c.shape);
-      k::gated_act(call, c.stream);
+      if (!before || !before->takes_next(call.T))
+        k::gated_act(call, c.stream);
     });
     return;
   }
