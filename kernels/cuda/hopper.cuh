@@ -10,66 +10,68 @@
 
 namespace llmrt::cuda {
 
-#define LLMRT_REGS_32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
-#define LLMRT_OUTS_32 \
-  "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-  "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-  "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-  "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-#define LLMRT_REGS_64 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}"
-#define LLMRT_OUTS_64 \
-  "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-  "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-  "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-  "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-  "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-  "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-  "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-  "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+// The operand lists of inline assembly: "%t0,%t1,…,%t9" (t may be empty) and "+f"(d[i]), … of eight registers.
+#define LLMRT_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9"
+#define LLMRT_EIGHT(i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define LLMRT_OUTS_16 LLMRT_EIGHT(0), LLMRT_EIGHT(8)
+#define LLMRT_OUTS_32 LLMRT_OUTS_16, LLMRT_EIGHT(16), LLMRT_EIGHT(24)
+#define LLMRT_OUTS_64 LLMRT_OUTS_32, LLMRT_EIGHT(32), LLMRT_EIGHT(40), LLMRT_EIGHT(48), LLMRT_EIGHT(56)
+#define LLMRT_REGS_16 "{" LLMRT_TEN() ",%10,%11,%12,%13,%14,%15}"
+#define LLMRT_REGS_32 "{" LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) ",%30,%31}"
+#define LLMRT_REGS_64 \
+  "{" LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) "," LLMRT_TEN(3) "," LLMRT_TEN(4) "," LLMRT_TEN(5) ",%60,%61,%62,%63}"
 
-// d[64 rows, 128] (+)= a[64, 16] · b[128, 16]ᵀ, both in shared memory with k contiguous.
-template <typename T> __device__ __forceinline__ void wgmma_ss(float (&d)[64], uint64_t a, uint64_t b, int add) {
-#define LLMRT_WGMMA(type)                                                                                              \
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " LLMRT_REGS_64 ", %64, %65, p, 1, 1, 0, 0; }" \
-               : LLMRT_OUTS_64                                                                                         \
+// d[64 rows, kColumns] (+)= a[64, 16] · b[kColumns, 16]ᵀ, both in shared memory with k contiguous. kColumns is 2 · kCount.
+template <typename T, int kCount> __device__ __forceinline__ void wgmma_ss(float (&d)[kCount], uint64_t a, uint64_t b, int add) {
+#define LLMRT_WGMMA(count, columns, type, at_a, at_b, at_add)                                                          \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #at_add ", 0; wgmma.mma_async.sync.aligned.m64n" #columns            \
+               "k16.f32." type "." type " " LLMRT_REGS_##count ", %" #at_a ", %" #at_b ", p, 1, 1, 0, 0; }"            \
+               : LLMRT_OUTS_##count                                                                                    \
                : "l"(a), "l"(b), "r"(add))
-  if constexpr (std::is_same_v<T, __half>)
-    LLMRT_WGMMA("f16");
-  else
-    LLMRT_WGMMA("bf16");
+#define LLMRT_WGMMA_TYPES(count, columns, at_a, at_b, at_add)                                                          \
+  else if constexpr (kCount == count && std::is_same_v<T, __half>)                                                     \
+    LLMRT_WGMMA(count, columns, "f16", at_a, at_b, at_add);                                                            \
+  else if constexpr (kCount == count)                                                                                  \
+    LLMRT_WGMMA(count, columns, "bf16", at_a, at_b, at_add)
+  if constexpr (kCount == 0) {
+  }
+  LLMRT_WGMMA_TYPES(16, 32, 16, 17, 18);
+  LLMRT_WGMMA_TYPES(32, 64, 32, 33, 34);
+  LLMRT_WGMMA_TYPES(64, 128, 64, 65, 66);
+  else static_assert(kCount < 0, "no such product");
+#undef LLMRT_WGMMA_TYPES
 #undef LLMRT_WGMMA
 }
 
-// d[64 rows, 128] += a[64, 16] · b[16, 128]; a in registers, b in shared memory with its columns contiguous.
-template <typename T> __device__ __forceinline__ void wgmma_rs(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
-#define LLMRT_WGMMA(type)                                                                                              \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " LLMRT_REGS_64 ", {%64,%65,%66,%67}, %68, 1, 1, 1, 1;" \
-               : LLMRT_OUTS_64                                                                                         \
+// d[64 rows, kColumns] += a[64, 16] · b[16, kColumns]; a in registers, b in shared memory with its columns contiguous.
+template <typename T, int kCount> __device__ __forceinline__ void wgmma_rs(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b) {
+#define LLMRT_WGMMA(count, columns, type, operands)                                                                    \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " " LLMRT_REGS_##count ", " operands \
+               ", 1, 1, 1, 1;"                                                                                         \
+               : LLMRT_OUTS_##count                                                                                    \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (std::is_same_v<T, __half>)
-    LLMRT_WGMMA("f16");
+  constexpr bool kHalf = std::is_same_v<T, __half>;
+  static_assert(kCount == 32 || kCount == 64, "no such product");
+  if constexpr (kCount == 64 && kHalf)
+    LLMRT_WGMMA(64, 128, "f16", "{%64,%65,%66,%67}, %68");
+  else if constexpr (kCount == 64)
+    LLMRT_WGMMA(64, 128, "bf16", "{%64,%65,%66,%67}, %68");
+  else if constexpr (kHalf)
+    LLMRT_WGMMA(32, 64, "f16", "{%32,%33,%34,%35}, %36");
   else
-    LLMRT_WGMMA("bf16");
+    LLMRT_WGMMA(32, 64, "bf16", "{%32,%33,%34,%35}, %36");
 #undef LLMRT_WGMMA
 }
 
-// d[64 rows, 64] += a[64, 16] · b[16, 64]; a in registers, b in shared memory with its columns contiguous.
-template <typename T> __device__ __forceinline__ void wgmma_rs(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
-#define LLMRT_WGMMA(type)                                                                                              \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " " LLMRT_REGS_32 ", {%32,%33,%34,%35}, %36, 1, 1, 1, 1;" \
-               : LLMRT_OUTS_32                                                                                         \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (std::is_same_v<T, __half>)
-    LLMRT_WGMMA("f16");
-  else
-    LLMRT_WGMMA("bf16");
-#undef LLMRT_WGMMA
-}
-
-#undef LLMRT_REGS_32
-#undef LLMRT_REGS_64
+#undef LLMRT_TEN
+#undef LLMRT_EIGHT
+#undef LLMRT_OUTS_16
 #undef LLMRT_OUTS_32
 #undef LLMRT_OUTS_64
+#undef LLMRT_REGS_16
+#undef LLMRT_REGS_32
+#undef LLMRT_REGS_64
 
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -120,6 +122,26 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity) {
   while (!barrier_try(barrier, parity)) {
   }
 }
+
+// Policies of L2, as the copy engine takes them: what gives way first, and what stays.
+inline constexpr uint64_t kEvictFirst = 0x12F0000000000000, kEvictLast = 0x14F0000000000000;
+
+// Has the copy engine read a tensor map that it will need.
+__device__ __forceinline__ void prefetch_map(const void *map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+// The copy engine brings the box at (x, y, …) of a tensor map to shared memory and tells `barrier`.
+__device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, int y, uint32_t barrier, uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+               "l"(map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
+               : "memory");
+}
+__device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, int y, int z, int w, uint32_t barrier, uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
+               "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "l"(policy)
+               : "memory");
+}
+
 // Makes ordinary writes to shared memory visible to the tensor cores.
 __device__ __forceinline__ void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace llmrt::cuda {
 
@@ -130,6 +131,20 @@ struct Linear {
 // accumulation. Beyond kSkinnyMaxRows rows cuBLASLt is faster (runtime/exec/cuda).
 inline constexpr int kSkinnyMaxRows = 16;
 void skinny_linear(const Linear &p, cudaStream_t stream);
+
+// Products of up to kWideMaxRows rows on Hopper, for weights so large (kWideLeastWeight elements and more) that every
+// multiprocessor has enough of them; smaller ones, and more rows, are cuBLASLt's. `gate`: the first N / 2 columns gate the others, as gated_act()
+// of the product rounded to `act`, and out is [M, N / 2].
+inline constexpr int kWideMaxRows = 64, kWideFlags = 256;
+inline constexpr int64_t kWideLeastWeight = 32 << 20;
+struct WideScratch {
+  void *parts;     // wide_parts_bytes(), 16-byte aligned, free for others between products
+  uint32_t *flags; // [kWideFlags], zeroed once, and this function's for ever
+};
+size_t wide_parts_bytes();
+// Whether device, types and alignment are such that wide_linear() takes them: 16-bit types throughout, rows of 16 bytes.
+bool wide_linear_applies(const Linear &p, bool gated);
+void wide_linear(const Linear &p, std::optional<Activation> gate, const WideScratch &scratch, cudaStream_t stream);
 
 // Adds bias[N] (f32) to rows of `out` [M, N]; for products whose library call has no fitting epilogue.
 void add_bias(void *out, int64_t ld_out, const float *bias, int64_t M, int64_t N, DType type, cudaStream_t stream);

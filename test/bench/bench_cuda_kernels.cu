@@ -388,6 +388,31 @@ int main(int argc, char **argv) {
     std::printf("\n");
   }
 
+  if (wanted("linear")) {
+    WideScratch scratch{};
+    CHECK(cudaMalloc(&scratch.parts, wide_parts_bytes()));
+    CHECK(cudaMalloc(&scratch.flags, kWideFlags * 4));
+    CHECK(cudaMemset(scratch.flags, 0, kWideFlags * 4));
+    for (const Shape &s : shapes)
+      for (bool gated : {false, true}) {
+        Linear p = {y, gated ? s.N / 2 : s.N, x, s.K, data, nullptr, kWideMaxRows, s.N, s.K, DType::bf16, DType::bf16, DType::bf16};
+        if (s.N * s.K < kWideLeastWeight || !wide_linear_applies(p, gated))
+          continue;
+        std::printf("%-12s wide%s", s.name, gated ? ", gated" : "       ");
+        const size_t bytes = s.N * s.K * 2;
+        for (int M : {17, 32, 64}) {
+          const double us = microseconds(static_cast<int>(std::min<size_t>(pool / bytes, 64)), [&](int i) {
+            p.weight = data + i * s.N * s.K, p.M = M;
+            wide_linear(p, gated ? std::optional(Activation::silu) : std::nullopt, scratch, stream);
+          });
+          std::printf("   M=%-2d %8.1f us / %.2f", M, us, bytes / us / 1e6 / bandwidth);
+        }
+        std::printf("\n");
+      }
+    CHECK(cudaFree(scratch.parts));
+    CHECK(cudaFree(scratch.flags));
+  }
+
   if (wanted("attention"))
     for (int S : {1, 16, 64, 256})
       for (int context : {128, 256, 1024, 8192})

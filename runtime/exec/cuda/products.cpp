@@ -49,7 +49,10 @@ std::string algorithm_context() {
 }
 
 Products::Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache)
-    : cache_(std::move(cache)), workspace_(workspace_bytes, "the workspace of matrix products") {
+    : cache_(std::move(cache)), workspace_(workspace_bytes, "the workspace of matrix products"),
+      library_bytes_(workspace_bytes - llmrt::cuda::kWideFlags * sizeof(uint32_t)) {
+  LLMRT_CHECK(cudaMemset(workspace_.data() + library_bytes_, 0, workspace_bytes - library_bytes_));
+  LLMRT_CHECK(cudaDeviceSynchronize());
   LLMRT_CHECK(cublasLtCreate(&handle_));
 }
 
@@ -67,7 +70,7 @@ bool Products::recall(Algorithm &a) const {
   std::memcpy(&algo, bytes->data(), sizeof(algo));
   cublasLtMatmulHeuristicResult_t result{};
   if (cublasLtMatmulAlgoCheck(handle_, a.operation, a.weight, a.input, a.out, a.out, &algo, &result) != CUBLAS_STATUS_SUCCESS ||
-      result.workspaceSize > workspace_.size())
+      result.workspaceSize > library_bytes_)
     return false;
   a.algo = algo;
   return true;
@@ -98,7 +101,7 @@ Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
 
   cublasLtMatmulPreference_t preference = nullptr;
   LLMRT_CHECK(cublasLtMatmulPreferenceCreate(&preference));
-  const size_t workspace = workspace_.size();
+  const size_t workspace = library_bytes_;
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
   cublasLtMatmulHeuristicResult_t results[kCandidates];
   int found = 0;
@@ -162,9 +165,24 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   }
 }
 
+bool Products::wide(const llmrt::cuda::Linear &p, bool gated) const {
+  return p.M > llmrt::cuda::kSkinnyMaxRows && p.N * p.K >= llmrt::cuda::kWideLeastWeight &&
+         library_bytes_ >= llmrt::cuda::wide_parts_bytes() && llmrt::cuda::wide_linear_applies(p, gated);
+}
+
+llmrt::cuda::WideScratch Products::scratch() const {
+  return {workspace_.data(), reinterpret_cast<uint32_t *>(workspace_.data() + library_bytes_)};
+}
+
+void Products::gated(const llmrt::cuda::Linear &p, llmrt::cuda::Activation kind, cudaStream_t stream) {
+  llmrt::cuda::wide_linear(p, kind, scratch(), stream);
+}
+
 void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream) {
   if (p.M <= 0)
     return;
+  if (wide(p, false))
+    return llmrt::cuda::wide_linear(p, std::nullopt, scratch(), stream);
   // cuBLASLt wants one input type and 16-byte rows; other shapes, and few rows, are our kernel's.
   const int64_t size = static_cast<int64_t>(llmrt::cuda::dtype_bytes(p.act));
   const bool library = p.M > llmrt::cuda::kSkinnyMaxRows && p.act == p.weight_type && p.K * size % 16 == 0 &&
@@ -179,7 +197,7 @@ void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, c
   const auto run = [&](const cublasLtMatmulAlgo_t &algo) {
     const float one = 1.0f, zero = 0.0f;
     return cublasLtMatmul(handle_, a.operation, &one, p.weight, a.weight, p.input, a.input, &zero, p.out, a.out, p.out, a.out,
-                          &algo, workspace_.data(), workspace_.size(), stream);
+                          &algo, workspace_.data(), library_bytes_, stream);
   };
   if (!a.candidates.empty())
     choose(a, run, stream);

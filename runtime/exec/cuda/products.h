@@ -1,4 +1,4 @@
-// Products of many rows through cuBLASLt, which picks an algorithm per shape; of few rows through our own kernel.
+// Products of many rows through cuBLASLt, which picks an algorithm per shape; of fewer rows through our own kernels.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -19,6 +19,7 @@ std::string algorithm_context();
 // Belongs to one rank: its handle, workspace and the algorithms it has chosen.
 class Products {
 public:
+  // `workspace_bytes`: what all products share, 1 MiB at least.
   // `cache`: where algorithms come from that were chosen before, and go once chosen; may be null.
   explicit Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache = nullptr);
   ~Products();
@@ -28,16 +29,24 @@ public:
   // out = input · weightᵀ (+ bias). `bias_like_out`: the bias once more, in out_type, for the library's epilogue.
   void linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream);
 
+  // Whether gated() does the product and the gate of its halves in one launch.
+  bool takes_gated(const llmrt::cuda::Linear &p) const { return wide(p, true); }
+  // out[M, N / 2] = kind(first half of the product) · second half.
+  void gated(const llmrt::cuda::Linear &p, llmrt::cuda::Activation kind, cudaStream_t stream);
+
 private:
   struct Algorithm;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
+  bool wide(const llmrt::cuda::Linear &p, bool gated) const;
+  llmrt::cuda::WideScratch scratch() const;
   bool recall(Algorithm &a) const;
   Algorithm &find(const llmrt::cuda::Linear &p, bool bias);
   void choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run, cudaStream_t stream);
 
   std::shared_ptr<AlgorithmCache> cache_;
   cublasLtHandle_t handle_ = nullptr;
-  DeviceMemory workspace_;
+  DeviceMemory workspace_; // the library's, and the parts of our wide products; at its end, the flags of those
+  size_t library_bytes_;
   std::map<Key, std::unique_ptr<Algorithm>> algorithms_;
 };
 

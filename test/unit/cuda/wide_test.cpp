@@ -1,0 +1,110 @@
+// Wide products against double precision: every way in which the line of work is cut, gates, biases, and twice over one scratch.
+#include "test/unit/cuda/device_data.h"
+
+namespace llmrt::cuda::testing {
+namespace {
+
+bool hopper() {
+  cudaDeviceProp prop;
+  return cudaGetDeviceProperties(&prop, 0) == cudaSuccess && prop.major == 9;
+}
+
+double activation(Activation kind, double x) {
+  return kind == Activation::silu        ? x / (1 + std::exp(-x))
+         : kind == Activation::gelu_tanh ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
+                                         : 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+}
+
+struct Scratch {
+  DeviceBytes parts{wide_parts_bytes()}, flags{kWideFlags * 4};
+  Scratch() { EXPECT_EQ(cudaMemset(flags.get(), 0, kWideFlags * 4), cudaSuccess); }
+};
+
+void check(Scratch &scratch, int64_t M, int64_t N, int64_t K, DType t, bool bias, std::optional<Activation> gate = {}) {
+  SCOPED_TRACE(::testing::Message() << "M " << M << " N " << N << " K " << K << (gate ? " gated" : ""));
+  const int64_t ld_in = K + 8, columns = gate ? N / 2 : N, ld_out = columns + 8;
+  Tensor x(M * ld_in, t, 1), w(N * K, t, 2, 1.0f / std::sqrt(float(K))), b(N, DType::f32, 3);
+  DeviceBytes out(M * ld_out * 2);
+  const Linear p = {out.get(), ld_out, x.device.get(), ld_in, w.device.get(), bias ? b.device.as<float>() : nullptr, M, N, K, t, t, t};
+  ASSERT_TRUE(wide_linear_applies(p, gate.has_value()));
+  wide_linear(p, gate, {scratch.parts.get(), scratch.flags.as<uint32_t>()}, nullptr);
+  ASSERT_CUDA(cudaGetLastError());
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  const std::vector<float> raw = decode(out.read<unsigned char>(), t);
+  std::vector<float> got;
+  std::vector<double> want, sums(N);
+  for (int64_t m = 0; m < M; ++m) {
+    for (int64_t n = 0; n < N; ++n) {
+      const float *row = &x.host[m * ld_in], *weight = &w.host[n * K];
+      double sum = bias ? b.host[n] : 0;
+      for (int64_t k = 0; k < K; ++k)
+        sum += double(row[k]) * weight[k];
+      sums[n] = sum;
+    }
+    for (int64_t n = 0; n < columns; ++n) {
+      got.push_back(raw[m * ld_out + n]);
+      want.push_back(gate ? activation(*gate, round_to(float(sums[n]), t)) * round_to(float(sums[columns + n]), t) : sums[n]);
+    }
+  }
+  EXPECT_LT(relative_error(got, want), tolerance(t));
+  const auto bytes = out.read<unsigned char>(); // columns past the last are others'
+  for (int64_t m = 0; m < M; ++m)
+    for (int64_t i = columns * 2; i < ld_out * 2; ++i)
+      ASSERT_EQ(bytes[m * ld_out * 2 + i], 0xA5) << "row " << m;
+}
+
+TEST(WideLinear, Shapes) {
+  if (!hopper())
+    GTEST_SKIP() << "wide products need a GPU of capability 9.x";
+  Scratch scratch;
+  for (DType t : {DType::bf16, DType::f16})
+    for (int64_t M : {1, 17, 31, 32, 33, 64})
+      for (auto [N, K] : {std::pair<int64_t, int64_t>{8, 64}, {128, 4096}, {136, 1000}, {264, 8}, {384, 2048}})
+        check(scratch, M, N, K, t, M % 2 != 0);
+}
+
+// More tiles than multiprocessors, cut at uneven places.
+TEST(WideLinear, ManyTiles) {
+  if (!hopper())
+    GTEST_SKIP() << "wide products need a GPU of capability 9.x";
+  Scratch scratch;
+  check(scratch, 64, 20008, 328, DType::bf16, true);
+  check(scratch, 20, 33032, 64, DType::bf16, false);
+  check(scratch, 40, 4608, 584, DType::bf16, true);
+}
+
+TEST(WideLinear, Gates) {
+  if (!hopper())
+    GTEST_SKIP() << "wide products need a GPU of capability 9.x";
+  Scratch scratch;
+  for (Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::gelu})
+    for (int64_t M : {9, 64})
+      for (auto [F, K] : {std::pair<int64_t, int64_t>{8, 64}, {64, 4096}, {200, 1000}, {5000, 200}})
+        check(scratch, M, 2 * F, K, M == 9 ? DType::f16 : DType::bf16, F != 200, kind);
+}
+
+TEST(WideLinear, AppliesToWhatItCanRead) {
+  Linear p{};
+  p.M = 64, p.N = 4096, p.K = 4096, p.ld_input = 4096, p.ld_out = 4096;
+  p.act = p.weight_type = p.out_type = DType::bf16;
+  if (!hopper()) {
+    EXPECT_FALSE(wide_linear_applies(p, false));
+    GTEST_SKIP() << "wide products need a GPU of capability 9.x";
+  }
+  EXPECT_TRUE(wide_linear_applies(p, true));
+  const auto refused = [&](auto &&change, bool gated = false) {
+    Linear other = p;
+    change(other);
+    return !wide_linear_applies(other, gated);
+  };
+  EXPECT_TRUE(refused([](Linear &l) { l.M = kWideMaxRows + 1; }));
+  EXPECT_TRUE(refused([](Linear &l) { l.K = 4092; }));
+  EXPECT_TRUE(refused([](Linear &l) { l.N = 4100; }));
+  EXPECT_TRUE(refused([](Linear &l) { l.N = 4104; }, true));
+  EXPECT_TRUE(refused([](Linear &l) { l.ld_out = 4100; }));
+  EXPECT_TRUE(refused([](Linear &l) { l.out_type = DType::f32; }));
+  EXPECT_TRUE(refused([](Linear &l) { l.act = l.weight_type = l.out_type = DType::f32; }));
+}
+
+} // namespace
+} // namespace llmrt::cuda::testing
