@@ -309,6 +309,8 @@ void ProgramEmitter::fill(exec::LinearOp op, fb::OpKindUnion &out) {
   t.input = view(op.getInput());
   t.weight = weights.lookup(op.getWeight());
   t.bias = optionalWeight(op.getBias());
+  t.stream_rows = static_cast<uint32_t>(op.getStreamRows());
+  t.wide_rows = static_cast<uint32_t>(op.getWideRows());
   out.Set(std::move(t));
 }
 

@@ -29,8 +29,18 @@ static uint64_t placeWeights(ProgramOp program) {
   return offset;
 }
 
-// Lifetimes over the program's executed ops, then offsets.
-static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, uint64_t &arena) {
+// The gate behind a product, where GPUs may run the two as one launch.
+static GatedActOp gateOf(LinearOp linear) {
+  Operation *next = linear->getNextNode();
+  while (next && !isExecuted(next))
+    next = next->getNextNode();
+  auto gate = dyn_cast_or_null<GatedActOp>(next);
+  return gate && resolveView(gate.getGate()).first == resolveView(linear.getOut()).first ? gate : GatedActOp();
+}
+
+// Lifetimes over the program's executed ops, then offsets. Where a product and its gate may be one launch, that reads the
+// product's input while it writes the gate's result: the two have places of their own.
+static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, bool fuses, uint64_t &arena) {
   SmallVector<BufferOp> buffers;
   SmallVector<LiveRange> ranges;
   llvm::DenseMap<Operation *, size_t> indices;
@@ -53,6 +63,10 @@ static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, ui
       if (range.firstOp < 0)
         range.firstOp = at;
       range.lastOp = at;
+    }
+    if (auto linear = dyn_cast<LinearOp>(o); linear && fuses && gateOf(linear)) {
+      LiveRange &input = ranges[indices[resolveView(linear.getInput()).first]];
+      input.lastOp = at + 1;
     }
   }
   for (auto [buffer, range] : llvm::zip(buffers, ranges))
@@ -84,9 +98,9 @@ struct PlanMemoryPass : llmc::exec::impl::ExecPlanMemoryBase<PlanMemoryPass> {
     for (auto program : module.getOps<ProgramOp>()) {
       uint64_t arena = 0;
       program.setWeightBytes(static_cast<int64_t>(placeWeights(program)));
-      if (failed(placeBuffers(program, limits, arena)))
-        return signalPassFailure();
       dist::DeviceAttr device = topology.getDevices()[program.getDevice()];
+      if (failed(placeBuffers(program, limits, device.getKind() == "cuda", arena)))
+        return signalPassFailure();
       program.setArenaBytes(static_cast<int64_t>(arena));
       int64_t onHost = ranksOnHost[device.getHost()], stages = mesh ? mesh.getPp() : 1;
       program.setWorkspaceBytes(static_cast<int64_t>(workspaceBytes(program, limits, device.getKind(), onHost)));

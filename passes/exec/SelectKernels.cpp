@@ -44,6 +44,7 @@ private:
   bool onCpu(int64_t rank) const { return topology.getDevices()[mesh.getDevices()[rank]].getKind() == "cpu"; }
   void chooseLayout(WeightOp weight);
   void chooseKernel(Operation *op);
+  void chooseProduct(LinearOp op);
   void chooseCommunicator(Operation *op);
   void chooseShots(AllReduceOp op);
 };
@@ -93,8 +94,25 @@ void Selector::chooseKernel(Operation *op) {
   if (weight && kind == "cpu")
     (kernel += '.') += stringifyLayout(weight.getLayout());
   op->setAttr("kernel", builder.getStringAttr(kernel));
+  if (auto linear = dyn_cast<LinearOp>(op); linear && kind == "cuda")
+    chooseProduct(linear);
   if (isa<AllReduceOp, AllGatherOp, GatherOp, SendOp, RecvOp>(op))
     chooseCommunicator(op);
+}
+
+// From the sweeps of bench_cuda_kernels on an H200 (docs/performance.md): of few rows, reading the weight is all there is. A
+// large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more.
+void Selector::chooseProduct(LinearOp op) {
+  constexpr int64_t kStreamRows = 16, kWideRows = 64, kWideElements = 32 << 20;
+  WeightType weight = op.getWeight().getType();
+  Type out = op.getOut().getType().getElement();
+  int64_t capability = topology.getDevices()[program.getDevice()].getCapability();
+  bool hopper = capability >= 90 && capability < 100;
+  bool halves = out == weight.getElement() && out.isIntOrFloat() && out.getIntOrFloatBitWidth() == 16;
+  op.setStreamRows(kStreamRows);
+  if (hopper && halves && weight.getRows() * weight.getCols() >= kWideElements && weight.getRows() % 8 == 0 &&
+      weight.getCols() % 8 == 0)
+    op.setWideRows(kWideRows);
 }
 
 // GPUs talk through NCCL. Where a CPU takes part, shared memory carries the data and sums go in rank order.
