@@ -132,11 +132,10 @@ struct Linear {
 inline constexpr int kSkinnyMaxRows = 16;
 void skinny_linear(const Linear &p, cudaStream_t stream);
 
-// Products of up to kWideMaxRows rows on Hopper, for weights so large (kWideLeastWeight elements and more) that every
-// multiprocessor has enough of them; smaller ones, and more rows, are cuBLASLt's. `gate`: the first N / 2 columns gate the others, as gated_act()
-// of the product rounded to `act`, and out is [M, N / 2].
+// Products of up to kWideMaxRows rows on Hopper, for weights so large that every multiprocessor has enough of them
+// (exec-select-kernels chooses); smaller ones, and more rows, are cuBLASLt's. `gate`: the first N / 2 columns gate the others,
+// as gated_act() of the product rounded to `act`, and out is [M, N / 2].
 inline constexpr int kWideMaxRows = 64, kWideFlags = 256;
-inline constexpr int64_t kWideLeastWeight = 32 << 20;
 struct WideScratch {
   void *parts;     // wide_parts_bytes(), 16-byte aligned, free for others between products
   uint32_t *flags; // [kWideFlags], zeroed once, and this function's for ever

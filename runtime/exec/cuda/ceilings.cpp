@@ -66,7 +66,7 @@ Ceilings measure_device(k::DType type, const std::byte *data, size_t bytes) {
   k::fill_random(w.data(), n * n, type, 2, stream);
   Products products(32 << 20);
   const k::Linear call{y.data(), n, x.data(), n, w.data(), nullptr, n, n, n, type, type, type};
-  ceilings.matmul_flops_per_s = 2.0 * n * n * n / timer.median(5, stream, [&] { products.linear(call, nullptr, stream); });
+  ceilings.matmul_flops_per_s = 2.0 * n * n * n / timer.median(5, stream, [&] { products.linear(call, {}, nullptr, stream); });
   return ceilings;
 }
 

@@ -39,11 +39,14 @@ k::LinearFusion FusedProduct::fusion(Choice choice) const {
 
 // As much as goes and pays. The same for the same number of rows, for the neighbours ask too.
 FusedProduct::Choice FusedProduct::choose(int64_t rows) const {
+  const Choice wide = {.norm = false, .next = true, .wide = true};
+  if (parts_.gate && parts_.input_apart && wide_product(linear(wide, rows), parts_.rows, true))
+    return wide;
   const bool next = parts_.add || parts_.gate || parts_.rope;
   const int64_t width = parts_.add ? parts_.linear.N : parts_.linear.K; // of the residual
   if (rows > kFew || width > kNarrow)
     return {};
-  const Choice both = {true, true}, only_next = {false, true}, only_norm = {true, false};
+  const Choice both = {.norm = true, .next = true}, only_next = {.next = true}, only_norm = {.norm = true};
   for (Choice choice : {parts_.norm_is_free ? only_next : both, parts_.norm_is_free ? both : only_next, only_norm}) {
     if ((choice.norm && !parts_.norm) || (choice.next && !next))
       continue;
@@ -59,7 +62,9 @@ void FusedProduct::run(int64_t rows, const OpContext &c) const {
   const Choice choice = choose(rows);
   const k::Linear call = linear(choice, rows);
   if (!choice.norm && !choice.next)
-    return c.products.linear(call, parts_.bias_like_out, c.stream);
+    return c.products.linear(call, parts_.rows, parts_.bias_like_out, c.stream);
+  if (choice.wide)
+    return c.products.gated(call, *parts_.gate, c.stream);
   k::LinearFusion f = fusion(choice);
   k::Rope rope{};
   k::KvAppend append = parts_.append;

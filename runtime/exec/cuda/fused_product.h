@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/kernels.h"
+#include "runtime/exec/cuda/products.h"
 #include "runtime/exec/cuda/program.h"
 
 #include <optional>
@@ -11,6 +12,7 @@ namespace llmrt::exec::cuda {
 // What a product and its neighbours run with, pointers resolved. Fields that change from step to step are set by run().
 struct ProductParts {
   llmrt::cuda::Linear linear;
+  ProductRows rows;
   const void *bias_like_out = nullptr; // for the library's epilogue
 
   // The norm in front: what it reads, and with which weight; null where there is none that the product could do.
@@ -44,6 +46,7 @@ public:
 private:
   struct Choice {
     bool norm = false, next = false;
+    bool wide = false; // the product and its gate in the kernel for large weights
   };
   Choice choose(int64_t rows) const;
   llmrt::cuda::Linear linear(Choice choice, int64_t rows) const;

@@ -51,6 +51,8 @@ std::string algorithm_context() {
 Products::Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache)
     : cache_(std::move(cache)), workspace_(workspace_bytes, "the workspace of matrix products"),
       library_bytes_(workspace_bytes - llmrt::cuda::kWideFlags * sizeof(uint32_t)) {
+  if (library_bytes_ < llmrt::cuda::wide_parts_bytes())
+    throw Error("internal: " + std::to_string(workspace_bytes) + " bytes are too few for the workspace of matrix products");
   LLMRT_CHECK(cudaMemset(workspace_.data() + library_bytes_, 0, workspace_bytes - library_bytes_));
   LLMRT_CHECK(cudaDeviceSynchronize());
   LLMRT_CHECK(cublasLtCreate(&handle_));
@@ -165,9 +167,8 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   }
 }
 
-bool Products::wide(const llmrt::cuda::Linear &p, bool gated) const {
-  return p.M > llmrt::cuda::kSkinnyMaxRows && p.N * p.K >= llmrt::cuda::kWideLeastWeight &&
-         library_bytes_ >= llmrt::cuda::wide_parts_bytes() && llmrt::cuda::wide_linear_applies(p, gated);
+bool wide_product(const llmrt::cuda::Linear &p, ProductRows rows, bool gated) {
+  return p.M > rows.stream && p.M <= rows.wide && llmrt::cuda::wide_linear_applies(p, gated);
 }
 
 llmrt::cuda::WideScratch Products::scratch() const {
@@ -178,14 +179,14 @@ void Products::gated(const llmrt::cuda::Linear &p, llmrt::cuda::Activation kind,
   llmrt::cuda::wide_linear(p, kind, scratch(), stream);
 }
 
-void Products::linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream) {
+void Products::linear(const llmrt::cuda::Linear &p, ProductRows rows, const void *bias_like_out, cudaStream_t stream) {
   if (p.M <= 0)
     return;
-  if (wide(p, false))
+  if (wide_product(p, rows, false))
     return llmrt::cuda::wide_linear(p, std::nullopt, scratch(), stream);
-  // cuBLASLt wants one input type and 16-byte rows; other shapes, and few rows, are our kernel's.
+  // cuBLASLt wants one input type and 16-byte rows; other shapes are our kernel's.
   const int64_t size = static_cast<int64_t>(llmrt::cuda::dtype_bytes(p.act));
-  const bool library = p.M > llmrt::cuda::kSkinnyMaxRows && p.act == p.weight_type && p.K * size % 16 == 0 &&
+  const bool library = p.M > rows.stream && p.act == p.weight_type && p.K * size % 16 == 0 &&
                        p.ld_input * size % 16 == 0;
   if (!library)
     return llmrt::cuda::skinny_linear(p, stream);

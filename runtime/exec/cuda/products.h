@@ -16,10 +16,19 @@ namespace llmrt::exec::cuda {
 // What the current device's algorithms hold for: the device, the driver, the library.
 std::string algorithm_context();
 
+// The plan's choice of kernels for a product: ours that streams the weight for so many rows at most, ours for large weights for so many, the
+// library's for more.
+struct ProductRows {
+  int64_t stream = 0, wide = 0;
+};
+
+// Whether, of p.M rows, the kernel for large weights does the product, with the gate of its two halves if `gated`.
+bool wide_product(const llmrt::cuda::Linear &p, ProductRows rows, bool gated);
+
 // Belongs to one rank: its handle, workspace and the algorithms it has chosen.
 class Products {
 public:
-  // `workspace_bytes`: what all products share, 1 MiB at least.
+  // `workspace_bytes`: what all products share, 8 MiB at least.
   // `cache`: where algorithms come from that were chosen before, and go once chosen; may be null.
   explicit Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache = nullptr);
   ~Products();
@@ -27,17 +36,13 @@ public:
   Products &operator=(const Products &) = delete;
 
   // out = input · weightᵀ (+ bias). `bias_like_out`: the bias once more, in out_type, for the library's epilogue.
-  void linear(const llmrt::cuda::Linear &p, const void *bias_like_out, cudaStream_t stream);
-
-  // Whether gated() does the product and the gate of its halves in one launch.
-  bool takes_gated(const llmrt::cuda::Linear &p) const { return wide(p, true); }
-  // out[M, N / 2] = kind(first half of the product) · second half.
+  void linear(const llmrt::cuda::Linear &p, ProductRows rows, const void *bias_like_out, cudaStream_t stream);
+  // out[M, N / 2] = kind(first half of the product) · second half, where wide_product() says so.
   void gated(const llmrt::cuda::Linear &p, llmrt::cuda::Activation kind, cudaStream_t stream);
 
 private:
   struct Algorithm;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
-  bool wide(const llmrt::cuda::Linear &p, bool gated) const;
   llmrt::cuda::WideScratch scratch() const;
   bool recall(Algorithm &a) const;
   Algorithm &find(const llmrt::cuda::Linear &p, bool bias);
