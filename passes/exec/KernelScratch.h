@@ -49,7 +49,7 @@ inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 
 // kernels.h: attention_workspace_bytes(). Counters, and partial results of sequences that are split over their keys.
 inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t headDim) {
-  constexpr uint64_t multiprocessors = 160, decodeRows = 16, counters = 512;
+  constexpr uint64_t multiprocessors = 160, decodeRows = 16, counters = multiprocessors * decodeRows;
   return counters * 4 + (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
