@@ -311,6 +311,7 @@ void ProgramEmitter::fill(exec::LinearOp op, fb::OpKindUnion &out) {
   t.bias = optionalWeight(op.getBias());
   t.stream_rows = static_cast<uint32_t>(op.getStreamRows());
   t.wide_rows = static_cast<uint32_t>(op.getWideRows());
+  t.fused_rows = static_cast<uint32_t>(op.getFusedRows());
   out.Set(std::move(t));
 }
 

@@ -359,8 +359,11 @@ int main(int argc, char **argv) {
   const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
                       {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
                       {"o 135M", 576, 576},      {"gate_up 135M", 3072, 576}, {"down 135M", 576, 1536}};
-  if (named("sweep"))
+  const Shape halves[] = {{"qkv 72B/2", 5120, 8192}, {"o 72B/2", 8192, 4096}, {"gate_up 72B/2", 29568, 8192}, {"down 72B/2", 8192, 14784}};
+  if (named("sweep")) {
     sweep_linear(shapes, static_cast<int>(std::size(shapes)), data, pool, x, y);
+    sweep_linear(halves, static_cast<int>(std::size(halves)), data, pool, x, y);
+  }
   if (wanted("layers"))
     for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"135M", 576, 1536, 9, 3, 64, 30}})
       bench_layers(m, data, pool, x, y);

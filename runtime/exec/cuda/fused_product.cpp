@@ -4,15 +4,6 @@ namespace llmrt::exec::cuda {
 
 namespace k = llmrt::cuda;
 
-namespace {
-
-// A fused product takes longer in every block; what it saves is launches. On an H200 (`bench_cuda_kernels layers`) that pays
-// where rows of the residual are narrow and few: at 576 columns a layer of one row takes 16.9 us instead of 18.9, of four 16.9
-// instead of 19.1, but of eight 21.1 instead of 19.1; at 3584 columns it is 1% either way.
-constexpr int64_t kNarrow = 1024, kFew = 4;
-
-} // namespace
-
 k::Linear FusedProduct::linear(Choice choice, int64_t rows) const {
   k::Linear call = parts_.linear;
   call.M = rows;
@@ -37,14 +28,13 @@ k::LinearFusion FusedProduct::fusion(Choice choice) const {
   return f;
 }
 
-// As much as goes and pays. The same for the same number of rows, for the neighbours ask too.
+// As much as goes and the plan has chosen. The same for the same number of rows, for the neighbours ask too.
 FusedProduct::Choice FusedProduct::choose(int64_t rows) const {
   const Choice wide = {.norm = false, .next = true, .wide = true};
   if (parts_.gate && parts_.input_apart && wide_product(linear(wide, rows), parts_.rows, true))
     return wide;
   const bool next = parts_.add || parts_.gate || parts_.rope;
-  const int64_t width = parts_.add ? parts_.linear.N : parts_.linear.K; // of the residual
-  if (rows > kFew || width > kNarrow)
+  if (rows > parts_.rows.fused)
     return {};
   const Choice both = {.norm = true, .next = true}, only_next = {.next = true}, only_norm = {.norm = true};
   for (Choice choice : {parts_.norm_is_free ? only_next : both, parts_.norm_is_free ? both : only_next, only_norm}) {

@@ -31,14 +31,20 @@ exec.program @rank1 attributes {rank = 1 : i64, stage = 0 : i64, tp_index = 1 : 
   %w = exec.weight "product" {parts = [#exec.part<name = "w", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [4, 4]>, box = <row = 0, rows = 4, col = 0, cols = 4, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<4, 4, bf16, row_major>
   %x = exec.buffer "x" : !exec.buffer<tokens, 4, bf16>
   %y = exec.buffer "y" : !exec.buffer<tokens, 4, bf16>
-  // Few rows stream the weight; a large weight is cut over a Hopper's multiprocessors for some rows more.
-  // CHECK: exec.linear {{.*}}kernel = "cuda.linear"{{.*}}stream_rows = 16 : i64}
+  // Few rows stream the weight, and fewer do their neighbours too where the residual is narrow; a large weight is cut over a
+  // Hopper's multiprocessors for some rows more.
+  // CHECK: exec.linear {{.*}}fused_rows = 4 : i64, kernel = "cuda.linear"{{.*}}stream_rows = 16 : i64}
   exec.linear %x, %w into %y : !exec.buffer<tokens, 4, bf16>, !exec.weight<4, 4, bf16, row_major>, !exec.buffer<tokens, 4, bf16>
   %large = exec.weight "large" {parts = [#exec.part<name = "l", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [8192, 4096]>, box = <row = 0, rows = 8192, col = 0, cols = 4096, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<8192, 4096, bf16, row_major>
   %p = exec.buffer "p" : !exec.buffer<tokens, 4096, bf16>
   %q = exec.buffer "q" : !exec.buffer<tokens, 8192, bf16>
-  // CHECK: exec.linear {{.*}}kernel = "cuda.linear"{{.*}}stream_rows = 16 : i64, wide_rows = 64 : i64
+  // CHECK: exec.linear {{.*}}{kernel = "cuda.linear"{{.*}}stream_rows = 16 : i64, wide_rows = 64 : i64
   exec.linear %p, %large into %q : !exec.buffer<tokens, 4096, bf16>, !exec.weight<8192, 4096, bf16, row_major>, !exec.buffer<tokens, 8192, bf16>
+  // Where the product is added to a residual, its own columns are the residual's.
+  %flat = exec.weight "flat" {parts = [#exec.part<name = "f", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [4, 4096]>, box = <row = 0, rows = 4, col = 0, cols = 4096, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<4, 4096, bf16, row_major>
+  // CHECK: exec.linear {{.*}}fused_rows = 4 : i64
+  exec.linear %p, %flat into %y : !exec.buffer<tokens, 4096, bf16>, !exec.weight<4, 4096, bf16, row_major>, !exec.buffer<tokens, 4, bf16>
+  exec.add %y into %x : !exec.buffer<tokens, 4, bf16>, !exec.buffer<tokens, 4, bf16>
   // CHECK: exec.all_reduce {{.*}}comm = #exec.comm<host>
   exec.all_reduce %y {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 4, bf16>
   // CHECK: exec.all_reduce {{.*}}algorithm = #exec.algorithm<ring>, comm = #exec.comm<nccl>
