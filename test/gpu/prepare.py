@@ -31,13 +31,23 @@ BUILD = Path(os.environ.get("LLMC_BUILD_DIR", ROOT / "build"))
 LAYOUTS = ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2), (5, 1))
 BF16_LAYOUTS = ((1, 1), (3, 2), (2, 2), (5, 1))
 BIG = ("Qwen2.5-7B:3", "Qwen3-8B:3", "Llama-3.1-8B:3", "Mistral-7B-v0.3:3", "SmolLM2-135M:30")
+CAPABILITY = None  # --capability
 SMOLLM2 = ROOT / ".cache/models/SmolLM2-135M-Instruct"
 # Bare Ubuntu images have these neither installed nor of the right version.
 CARRIED_LIBRARIES = ("simdjson", "utf8proc", "pcre2", "spdlog", "fmt")
 
 
+def capability_here():
+    """Of this machine's GPU, or Hopper's: plans choose kernels by it, and run where it is the same or higher."""
+    try:
+        query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return "9.0"
+
+
 def topology(path, devices, memory):
-    device = {"kind": "cuda", "name": "NVIDIA GPU", "memory": memory, "reserved": "512MiB", "capability": "8.0",
+    device = {"kind": "cuda", "name": "NVIDIA GPU", "memory": memory, "reserved": "512MiB", "capability": CAPABILITY,
               "memory_bandwidth": "4.8TB/s", "peak_flops": "989TFLOPS"}
     link = {"kind": "NV18", "bandwidth": "400GB/s", "latency": "2us", "p2p": True}
     with open(path, "w") as f:
@@ -75,8 +85,9 @@ def prepare_big(out, spec):
     topo = out / "big-topo.json"
     longest = min(10240, json.loads((folder / "config.json").read_text())["max_position_embeddings"])
     for tp, pp in BF16_LAYOUTS if layers else LAYOUTS:
-        # Ranks that share one GPU of 141 GB share its memory; plans of few layers run several at a time.
-        topology(topo, tp * pp, f"{(16 if layers else 130) * 1024 // (tp * pp)}MiB")
+        # Ranks that share one GPU of 141 GB share its memory; plans of few layers run several at a time. NCCL's part of it is
+        # planned for every rank.
+        topology(topo, tp * pp, f"{max((16 if layers else 130) * 1024 // (tp * pp), 5120)}MiB")
         compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-model-len", str(longest), "--max-num-seqs", "256",
                      "--max-batched-tokens", "8192")
     if name == "SmolLM2-135M":  # for check_batch.py
@@ -121,7 +132,10 @@ def main():
     parser.add_argument("out", type=lambda f: Path(f).resolve())
     parser.add_argument("--big", nargs="*", default=BIG)
     parser.add_argument("--smollm2", action="store_true")
+    parser.add_argument("--capability", default=capability_here(), help="of the GPUs that the plans are for (default: %(default)s)")
     args = parser.parse_args()
+    global CAPABILITY
+    CAPABILITY = args.capability
     out = args.out
     copy_binaries(out)
     for spec in args.big:
