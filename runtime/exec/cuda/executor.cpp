@@ -164,14 +164,14 @@ public:
     loop.idle_spin = world.cores_to_spare ? 50us : 1us;
     loop.stall = world.timeout + world.timeout / 4;
     const RankLinkOptions link = {devices_, loop.in_flight, deadline, options.collectives, options.trace_collectives};
-    Start start;
-    loop.on_thread_start = [this, link, &start, eager = options.eager](uint32_t rank) {
-      const Start::Came came(start); // also where it fails
+    const auto start = std::make_shared<Start>(); // of the threads too: they may outlive this constructor where it fails
+    loop.on_thread_start = [this, link, start, eager = options.eager](uint32_t rank) {
+      const Start::Came came(*start); // also where it fails
       try {
         ranks_[rank]->join(link, *world_, eager);
-        start.count(ranks_[rank]->graphs());
+        start->count(ranks_[rank]->graphs());
         size_t before = 0;
-        ranks_[rank]->capture([&](size_t done) { start.captured(done - std::exchange(before, done)); });
+        ranks_[rank]->capture([&](size_t done) { start->captured(done - std::exchange(before, done)); });
       } catch (const std::exception &e) {
         world_->abort(e.what()); // before it has come, so that it is seen; keeps the first sentence
       }
@@ -185,7 +185,7 @@ public:
     }
     loop.on_done = std::move(on_done);
     loop_ = std::make_unique<StepLoop>(std::move(loop), *world_);
-    start.wait(count, options.on_capture);
+    start->wait(count, options.on_capture);
     if (world_->aborted())
       throw Error(world_->reason());
   }
@@ -280,6 +280,18 @@ private:
   bool runs_ahead_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<comm::HostWorld> world_;
+  // Once the threads have ended: no rank's memory goes while another rank's kernels write to it, or wait for it.
+  struct Parting {
+    const std::vector<std::unique_ptr<Rank>> &ranks;
+    ~Parting() {
+      for (const auto &rank : ranks)
+        if (rank)
+          rank->give_up_others();
+      for (const auto &rank : ranks)
+        if (rank)
+          rank->drain();
+    }
+  } parting_{ranks_};
   std::unique_ptr<StepLoop> loop_; // last: its threads use all of the above
 };
 

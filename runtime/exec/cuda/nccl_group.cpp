@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/kernels.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -18,11 +19,12 @@ ncclDataType_t library_type(k::DType t) {
   return t == k::DType::f32 ? ncclFloat32 : t == k::DType::f16 ? ncclFloat16 : ncclBfloat16;
 }
 
-// What the thread that joins tells the one that waits for it. It outlives both: a join that never ends is left behind.
+// Between the thread that joins and the one that waits for it. It outlives both: a join that never ends is left behind.
 struct Join {
   std::mutex mutex;
   std::condition_variable done;
-  bool ended = false;
+  bool connecting = false, ended = false; // kernels of NCCL may run on the device; none do any more
+  std::atomic<bool> left{false};          // nobody waits
   ncclResult_t status = ncclSuccess;
   ncclComm_t comm = nullptr;
   size_t bytes = 0;
@@ -33,14 +35,13 @@ size_t free_bytes() {
   return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
 }
 
-// NCCL connects members when an operation first needs it, and takes its buffers then: a sum and a gather, so that it has what it will
-// have, and no step waits for that.
-ncclResult_t connect(ncclComm_t comm, int position, int count, int gathers_to) {
-  constexpr size_t kBytes = 4 << 20, kElements = kBytes / sizeof(float); // as many channels as a large sum has
+constexpr size_t kTryBytes = 4 << 20; // of a sum that connects: as many channels as a large one has
+
+// NCCL connects members when an operation first needs it, and takes its buffers then: a sum and a gather, so that it has what
+// it will have, and no step waits for that. `data`: kTryBytes for each member and once more.
+ncclResult_t connect(ncclComm_t comm, int position, int count, int gathers_to, std::byte *data, const std::atomic<bool> &left) {
+  constexpr size_t kElements = kTryBytes / sizeof(float);
   const auto is_root = [&](int member) { return gathers_to == NcclGroup::kToAll || gathers_to == member; };
-  std::byte *data = nullptr;
-  if (cudaMalloc(&data, (static_cast<size_t>(count) + 1) * kBytes) != cudaSuccess)
-    return ncclUnhandledCudaError;
   ncclResult_t status = ncclAllReduce(data, data, kElements, ncclFloat32, ncclSum, comm, nullptr);
   const auto also = [&](ncclResult_t next) { status = status == ncclSuccess ? next : status; };
   also(ncclGroupStart());
@@ -48,13 +49,46 @@ ncclResult_t connect(ncclComm_t comm, int position, int count, int gathers_to) {
     if (is_root(member))
       also(ncclSend(data, kElements, ncclFloat32, member, comm, nullptr));
     if (is_root(position))
-      also(ncclRecv(data + (static_cast<size_t>(member) + 1) * kBytes, kElements, ncclFloat32, member, comm, nullptr));
+      also(ncclRecv(data + (static_cast<size_t>(member) + 1) * kTryBytes, kElements, ncclFloat32, member, comm, nullptr));
   }
   also(ncclGroupEnd());
-  if (cudaStreamSynchronize(nullptr) != cudaSuccess)
-    also(ncclUnhandledCudaError);
+  if (status != ncclSuccess)
+    return status;
+  // A member that failed leaves the kernels of the others waiting for it.
+  cudaError_t ran;
+  while ((ran = cudaStreamQuery(nullptr)) == cudaErrorNotReady && !left)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return ran == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+// A member without memory for the operations that connect fails before the others have kernels that wait for it. A join that
+// fails, or that nobody waits for, ends its kernels, or no memory of the device could be freed any more.
+void join_group(Join &join, const ncclUniqueId &id, int position, int count, int gathers_to, int device) {
+  ncclComm_t comm = nullptr;
+  std::byte *data = nullptr;
+  ncclResult_t status = cudaSetDevice(device) == cudaSuccess &&
+                                cudaMalloc(&data, (static_cast<size_t>(count) + 1) * kTryBytes) == cudaSuccess
+                            ? ncclSuccess
+                            : ncclUnhandledCudaError;
+  const size_t before = free_bytes();
+  if (status == ncclSuccess)
+    status = ncclCommInitRank(&comm, count, id, position);
+  if (status == ncclSuccess) {
+    {
+      std::lock_guard lock(join.mutex);
+      join.connecting = true;
+    }
+    status = connect(comm, position, count, gathers_to, data, join.left);
+  }
+  const size_t after = free_bytes();
+  if ((status != ncclSuccess || join.left) && comm) {
+    ncclCommAbort(comm);
+    comm = nullptr;
+  }
   cudaFree(data);
-  return status;
+  std::lock_guard lock(join.mutex);
+  join.status = status, join.comm = comm, join.bytes = before > after ? before - after : 0, join.ended = true;
+  join.done.notify_all();
 }
 
 } // namespace
@@ -66,27 +100,21 @@ NcclGroup::NcclGroup(const ncclUniqueId &id, int position, int count, int gather
   int device = 0;
   LLMRT_CHECK(cudaGetDevice(&device));
   auto join = std::make_shared<Join>();
-  std::thread([join, id, position, count, gathers_to, device] {
-    ncclComm_t comm = nullptr;
-    ncclResult_t status = cudaSetDevice(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
-    const size_t before = free_bytes();
-    if (status == ncclSuccess)
-      status = ncclCommInitRank(&comm, count, id, position);
-    if (status == ncclSuccess)
-      status = connect(comm, position, count, gathers_to);
-    const size_t after = free_bytes();
-    std::lock_guard lock(join->mutex);
-    join->status = status, join->comm = comm, join->bytes = before > after ? before - after : 0, join->ended = true;
-    join->done.notify_all();
-  }).detach();
+  std::thread([=] { join_group(*join, id, position, count, gathers_to, device); }).detach();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
+  const auto has_ended = [&] { return join->ended; };
   std::unique_lock lock(join->mutex);
-  while (!join->done.wait_for(lock, 100ms, [&] { return join->ended; })) {
+  while (!join->done.wait_for(lock, 100ms, has_ended)) {
+    const bool late = std::chrono::steady_clock::now() > deadline;
+    if (!late && !world.aborted())
+      continue;
+    join->left = true;
+    if (join->connecting)
+      join->done.wait_for(lock, 5s, has_ended);
     if (world.aborted())
       throw comm::Aborted(world.reason());
-    if (std::chrono::steady_clock::now() > deadline)
-      throw Error(who + " waited " + std::to_string(deadline_s) +
-                  " s for the other members to start NCCL: see what holds them up, NCCL_DEBUG=INFO tells more");
+    throw Error(who + " waited " + std::to_string(deadline_s) +
+                " s for the other members to start NCCL: see what holds them up, NCCL_DEBUG=INFO tells more");
   }
   LLMRT_CHECK(join->status);
   comm_ = join->comm;

@@ -19,8 +19,8 @@ public:
   static constexpr int kToAll = -1, kNoGather = -2;
 
   // Joins the group on the current device, and makes the connections of sums and of gathers to `gathers_to`; every member calls,
-  // each from its own thread. Throws llmrt::Error where the others do not come within `deadline_s` seconds, or `world` ends meanwhile; `who` names
-  // rank and group.
+  // each from its own thread. Throws llmrt::Error where the others do not come within `deadline_s` seconds, and comm::Aborted
+  // where `world` ends meanwhile. `who`: the rank, for the error.
   NcclGroup(const ncclUniqueId &id, int position, int count, int gathers_to, double deadline_s, const comm::HostWorld &world,
             const std::string &who);
   ~NcclGroup() { abort(); }

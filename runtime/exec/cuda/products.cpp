@@ -18,6 +18,18 @@ cudaDataType_t library_type(llmrt::cuda::DType t) {
   return t == llmrt::cuda::DType::f32 ? CUDA_R_32F : t == llmrt::cuda::DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
+class TimedEvent {
+public:
+  TimedEvent() { LLMRT_CHECK(cudaEventCreate(&event_)); }
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  TimedEvent(const TimedEvent &) = delete;
+  TimedEvent &operator=(const TimedEvent &) = delete;
+  operator cudaEvent_t() const { return event_; }
+
+private:
+  cudaEvent_t event_ = nullptr;
+};
+
 } // namespace
 
 // Row-major out[M, N] = x[M, K] · w[N, K]ᵀ is column-major outᵀ[N, M] = op(w) · xᵀ with op transposing the K × N matrix
@@ -128,9 +140,7 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   if (capture != cudaStreamCaptureStatusNone)
     return; // cannot be timed; the next eager product will be
   LLMRT_CHECK(cudaGetLastError()); // an error of what was launched before must not be taken for a candidate's
-  cudaEvent_t start = nullptr, stop = nullptr;
-  LLMRT_CHECK(cudaEventCreate(&start));
-  LLMRT_CHECK(cudaEventCreate(&stop));
+  const TimedEvent start, stop;
   constexpr float kNever = 1e30f;
   auto milliseconds = [&](const cublasLtMatmulAlgo_t &candidate, int runs) {
     // Warms up. Some candidates do not run after all, and leave an error that nobody else is to meet.
@@ -143,7 +153,7 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
       run(candidate);
     cudaEventRecord(stop, stream);
     float ms = kNever;
-    return cudaEventSynchronize(stop) == cudaSuccess && cudaEventElapsedTime(&ms, start, stop) == cudaSuccess
+    return wait_(stop) == cudaSuccess && cudaEventElapsedTime(&ms, start, stop) == cudaSuccess
                ? ms / static_cast<float>(runs)
                : kNever;
   };
@@ -157,8 +167,6 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
       best = ms;
       a.algo = a.candidates[times[i].second];
     }
-  cudaEventDestroy(start);
-  cudaEventDestroy(stop);
   a.candidates.clear();
   if (cache_ && best < kNever) {
     AlgorithmBytes bytes(sizeof(a.algo));

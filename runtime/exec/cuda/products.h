@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace llmrt::exec::cuda {
 
@@ -35,6 +36,11 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
+  // How it waits for the stream, where it times algorithms: what is queued there may itself wait for other ranks. By default,
+  // for as long as it takes.
+  using Wait = std::function<cudaError_t(cudaEvent_t)>;
+  void wait_by(Wait wait) { wait_ = std::move(wait); }
+
   // out = input · weightᵀ (+ bias). `bias_like_out`: the bias once more, in out_type, for the library's epilogue.
   void linear(const llmrt::cuda::Linear &p, ProductRows rows, const void *bias_like_out, cudaStream_t stream);
   // out[M, N / 2] = kind(first half of the product) · second half, where wide_product() says so.
@@ -52,6 +58,7 @@ private:
   cublasLtHandle_t handle_ = nullptr;
   DeviceMemory workspace_; // the library's, and the parts of our wide products; at its end, the flags of those
   size_t library_bytes_;
+  Wait wait_ = cudaEventSynchronize;
   std::map<Key, std::unique_ptr<Algorithm>> algorithms_;
 };
 

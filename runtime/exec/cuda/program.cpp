@@ -2,6 +2,7 @@
 
 #include "runtime/exec/cuda/fused_product.h"
 #include "runtime/exec/neighbours.h"
+#include "runtime/exec/own_logits.h"
 #include "runtime/plan/access.h"
 
 #include <algorithm>
@@ -164,7 +165,6 @@ private:
   void addAttention(const plan::Attention &o);
   void addComm(const plan::Op &op);
   void addSum(const plan::AllReduce &o);
-  int64_t firstColumn(const plan::Gather &o) const;
   const plan::AddRmsNorm *normOfSum(const plan::AllReduce &o, uint32_t at) const;
   k::AddRmsNorm normCall(const plan::AddRmsNorm &o);
 
@@ -349,16 +349,9 @@ k::AddRmsNorm ProgramBuilder::normCall(const plan::AddRmsNorm &o) {
           o.eps(), o.weight_offset(), out.type};
 }
 
-// Where this rank's columns come in what is gathered.
-int64_t ProgramBuilder::firstColumn(const plan::Gather &o) const {
-  int64_t first = 0;
-  const auto &ranks = *plan_.root().groups()->Get(o.group())->ranks();
-  for (uint32_t i = 0; ranks.Get(i) != rank_; ++i)
-    first += static_cast<int64_t>(o.counts()->Get(i));
-  return first;
-}
-
 void ProgramBuilder::addComm(const plan::Op &op) {
+  if (plan_.num_ranks() == 1)
+    refuse("a plan of one rank has nobody to communicate with: compile the plan again");
   const bool transfer = op.op_type() == plan::OpKind::Send || op.op_type() == plan::OpKind::Recv;
   (transfer ? out_.has_transfers_ : out_.has_collectives_) = true;
   auto part = [](const Operand &o, const StepShape &shape) {
@@ -377,8 +370,8 @@ void ProgramBuilder::addComm(const plan::Op &op) {
   case plan::OpKind::Gather: {
     const plan::Gather &o = *op.op_as_Gather();
     const Operand out = o.out() ? operand(o.out()) : Operand(), in = operand(o.input());
-    if (index_ + 1 == plan::size_of(program_.ops()) && in.type == k::DType::f32)
-      out_.own_logits_ = {reinterpret_cast<const float *>(in.data), in.ld, in.cols, firstColumn(o)};
+    if (const auto first = first_own_logit(plan_, rank_); first && index_ + 1 == plan::size_of(program_.ops()))
+      out_.own_logits_ = {reinterpret_cast<const float *>(in.data), in.ld, in.cols, static_cast<int64_t>(*first)};
     push([out, in, group = o.group(), seq = o.seq(), root = static_cast<int>(o.root()), part](const OpContext &c) {
       c.link->gather(group, seq, root, part(out, c.shape), part(in, c.shape), c.stream);
     });

@@ -68,18 +68,24 @@ Rank::Rank(std::shared_ptr<const plan::LoadedPlan> plan, uint32_t rank, int devi
 }
 
 Rank::~Rank() {
-  cudaSetDevice(device_);
-  end_communication(); // the stream may wait for a rank that is lost
-  cudaStreamSynchronize(*stream_);
-  cudaStreamSynchronize(*results_);
+  give_up_others(); // the stream may wait for a rank that is lost
+  drain();
 }
 
-// NCCL waits for the graphs that hold its operations, so they go first.
-void Rank::end_communication() {
+// Kernels of ours first, which need but be told. NCCL waits for the graphs that hold its operations, so they go before it.
+void Rank::give_up_others() {
   if (!link_)
     return;
+  cudaSetDevice(device_);
+  link_->stop_waiting();
   graph_by_bucket_.clear();
-  link_->give_up();
+  link_->abort();
+}
+
+void Rank::drain() {
+  cudaSetDevice(device_);
+  cudaStreamSynchronize(*stream_);
+  cudaStreamSynchronize(*results_);
 }
 
 void Rank::ready() {
@@ -92,6 +98,7 @@ void Rank::join(const RankLinkOptions &options, comm::HostWorld &world, bool eag
   deadline_s_ = options.deadline_s;
   if (plan_->num_ranks() > 1)
     link_ = std::make_unique<RankLink>(*plan_, rank_, options, world);
+  products_->wait_by([this](cudaEvent_t event) { return wait_for(event, "the timing of a product"); });
   // What meets on the host cannot be captured; NCCL, which stays in the stream, can.
   graphs_ = !eager && !program_->has_transfers() && (!program_->has_collectives() || link_->stays_in_stream());
 }
@@ -152,13 +159,7 @@ void Rank::capture(const std::function<void(size_t done)> &progress) {
     }
     const std::string what = "the run before graphs of " + std::to_string(*bucket) + " sequences are captured";
     LLMRT_CHECK(cudaEventRecord(*computed_, *stream_));
-    waiting_since_ = Clock::now();
-    for (cudaError_t status; (status = cudaEventQuery(*computed_)) != cudaSuccess;) {
-      if (status != cudaErrorNotReady)
-        check(status, (what + " on rank " + std::to_string(rank_)).c_str());
-      if (is_late())
-        give_up(what);
-    }
+    check(wait_for(*computed_, what), (what + " on rank " + std::to_string(rank_)).c_str());
     progress(graph_by_bucket_.size());
   }
 }
@@ -306,7 +307,7 @@ bool Rank::poll(const Step &step, LogitsView &view) {
   Turn &turn = turns_[collected_ % 2];
   const cudaError_t status = cudaEventQuery(*turn.finished);
   if (status == cudaErrorNotReady) {
-    if (is_late())
+    if (is_late(waiting_since_))
       give_up("step " + std::to_string(step.batch->id));
     return false;
   }
@@ -325,15 +326,25 @@ bool Rank::poll(const Step &step, LogitsView &view) {
 }
 
 // What the device waits for is over when the world has ended, or has taken too long.
-bool Rank::is_late() const {
-  const double waited = std::chrono::duration<double>(Clock::now() - waiting_since_).count();
+bool Rank::is_late(Clock::time_point since) const {
+  const double waited = std::chrono::duration<double>(Clock::now() - since).count();
   return waited > deadline_s_ || (waited > 0.05 && link_ && link_->world_ended());
+}
+
+// Before steps are under way, or beside them: the host waits for something on the device, which waits for other ranks.
+cudaError_t Rank::wait_for(cudaEvent_t event, const std::string &what) {
+  const Clock::time_point since = Clock::now();
+  cudaError_t status;
+  while ((status = cudaEventQuery(event)) == cudaErrorNotReady)
+    if (is_late(since))
+      give_up(what);
+  return status;
 }
 
 void Rank::give_up(const std::string &what) {
   const std::string where = link_ ? link_->where() : std::string();
   const bool ended = link_ && link_->world_ended();
-  end_communication();
+  give_up_others();
   if (ended)
     throw comm::Aborted(link_->why_ended());
   throw Error("rank " + std::to_string(rank_) + " did not finish " + what + " on CUDA device " + std::to_string(device_) +

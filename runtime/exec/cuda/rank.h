@@ -34,6 +34,12 @@ public:
 
   // Queues all ops of a step; two steps at most may be under way.
   void launch(const Step &step);
+  // What the rank has queued stops waiting for other ranks; it can do nothing more afterwards. Every rank must have been told
+  // before the first is destroyed, or memory goes that others still write to. From the thread that uses it, or once that has ended.
+  void give_up_others();
+  // Until nothing is under way on the device any more; then.
+  void drain();
+
   // Whether the oldest step launched, which `step` is, has finished. Then, on the output rank, its results are in pinned
   // host memory until the next launch. Throws where the device failed or has had too long.
   bool poll(const Step &step, LogitsView &view);
@@ -58,9 +64,9 @@ private:
   StepShape shape_of(const Step &step) const;
   void queue(const Step &step);
   std::string whereabouts(const Step &step) const;
-  bool is_late() const;
+  bool is_late(Clock::time_point since) const;
+  cudaError_t wait_for(cudaEvent_t event, const std::string &what);
   [[noreturn]] void give_up(const std::string &what);
-  void end_communication();
   const int32_t *tokens_before(const Step &step);
   void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
   std::unique_ptr<Graph> capture(const OpContext &context) const;

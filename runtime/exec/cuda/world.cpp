@@ -340,12 +340,14 @@ void RankLink::hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, c
     return;
   const std::vector<uint32_t> &ranks = members(*group_);
   const int position = static_cast<int>(std::find(ranks.begin(), ranks.end(), root) - ranks.begin());
-  if (tokens_) {
+  if (tokens_ || nccl_)
     check_sequence(*group_, kTokensSeq);
+  if (tokens_)
     return tokens_->hand_round(tokens, count, position, stream);
-  }
-  if (nccl_)
+  if (nccl_) {
+    tell(kTokensSeq, stream);
     return nccl_->broadcast(tokens, count, position, stream);
+  }
   if (!met_)
     return staged_.broadcast(*group_, kTokensSeq, ranks.size(), position, root == rank_, tokens, count, stream);
   Event &ready = *ready_[next_event_ % kEvents];
@@ -396,11 +398,14 @@ void RankLink::recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStre
                                 stream));
 }
 
-void RankLink::give_up() {
+void RankLink::stop_waiting() {
   if (pushed_)
     pushed_->give_up();
   if (tokens_)
     tokens_->give_up();
+}
+
+void RankLink::abort() {
   if (nccl_)
     nccl_->abort();
 }

@@ -59,9 +59,11 @@ public:
 
   bool world_ended() const { return world_.aborted(); }
   std::string why_ended() const { return world_.reason(); }
-  // What is queued stops waiting for other ranks; its results are worthless. Call before waiting for the stream when the
-  // world has ended.
-  void give_up();
+  // What is queued stops waiting for other ranks; its results are worthless. Call both before waiting for the stream when the
+  // world has ended: the first is for our kernels and never blocks, the second for NCCL's, once graphs with its operations are
+  // gone.
+  void stop_waiting();
+  void abort();
   // "in all-reduce 17 of group 'ranks 0-1'", where the device has told; empty otherwise.
   std::string where() const;
 
