@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -99,9 +100,21 @@ __device__ __forceinline__ void let_next_start() {
 #endif
 }
 
+// The major capability of the code that a device runs: of what was built, the newest that is not newer than the device. Code
+// for an older one, which the driver translates, lacks what __CUDA_ARCH__ keeps from it.
+constexpr int built_major(int capability) { // 900: 9.0
+  int newest = 0;
+#ifdef __CUDA_ARCH_LIST__
+  for (const int arch : {__CUDA_ARCH_LIST__})
+    newest = arch <= capability && arch > newest ? arch : newest;
+#endif
+  return newest / 100;
+}
+
 // What launches need to know of the current device; asked once.
 struct DeviceLimits {
-  int sms, major;
+  int sms;
+  int major; // of the code that it runs
   size_t shared_per_sm, shared_per_block;
 };
 inline const DeviceLimits &device_limits() {
@@ -112,9 +125,11 @@ inline const DeviceLimits &device_limits() {
       int count = 0;
       cudaGetDeviceCount(&count);
       for (int d = 0; d < count && d < kMost; ++d) {
-        int shared = 0;
+        int shared = 0, major = 0, minor = 0;
         cudaDeviceGetAttribute(&of[d].sms, cudaDevAttrMultiProcessorCount, d);
-        cudaDeviceGetAttribute(&of[d].major, cudaDevAttrComputeCapabilityMajor, d);
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d);
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d);
+        of[d].major = built_major(major * 100 + minor * 10);
         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, d);
         of[d].shared_per_sm = static_cast<size_t>(shared);
         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, d);
@@ -179,7 +194,7 @@ void launch_cluster(void (*kernel)(Params...), dim3 grid, dim3 block, size_t sha
   config.stream = stream;
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[0].val.programmaticStreamSerializationAllowed = device_limits().major >= 9; // else wait_for_previous() is empty
   attributes[1].id = cudaLaunchAttributeClusterDimension;
   attributes[1].val.clusterDim.x = cluster;
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;

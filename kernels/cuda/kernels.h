@@ -1,6 +1,6 @@
 // Every CUDA kernel of llmrt, as functions that launch on a stream and return at once. Raw device pointers and sizes;
 // shapes in comments, row-major, strides in elements. No function allocates, synchronises or keeps state, so all may be
-// captured into graphs. A launch that fails is reported by cudaGetLastError(); arguments are the caller's to check.
+// captured into graphs. A launch that fails throws std::runtime_error; arguments are the caller's to check.
 //
 // T tokens of the step, R rows that want logits, S sequences. Activations have one type `act` throughout a call.
 #pragma once

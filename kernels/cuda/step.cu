@@ -33,6 +33,8 @@ __global__ void begin_kernel(BeginStep p) {
     for (int page = static_cast<int>(threadIdx.x); page < count; page += kThreads)
       p.to_page_table[s * p.page_table_stride + page] = p.pages[begin + page];
   }
+  // Kernels two further on may start once these blocks have ended, and wait for the one in between, not for this one.
+  __threadfence();
 }
 
 } // namespace

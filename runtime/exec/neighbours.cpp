@@ -55,7 +55,8 @@ private:
       rows = norm->input(), out = norm->out();
     else if (const plan::AddRmsNorm *sum = before ? before->op_as_AddRmsNorm() : nullptr)
       rows = sum->residual(), out = sum->out();
-    if (!rows || !same(*out, *linear_.input()) || read_after(plan_, rank_, *out, op_) || !alike(*rows, *out) || buffer(*rows).last_op() < op_)
+    if (!rows || !same(*out, *linear_.input()) || read_after(plan_, rank_, *out, op_) || !alike(*rows, *out) ||
+        buffer(*rows).last_op() < op_ || !apart(*rows, *linear_.out()))
       return;
     n.norm = op_ - 1;
     n.norm_rows = rows;
@@ -63,7 +64,7 @@ private:
 
   void find_add(Neighbours &n, const plan::View &residual, const plan::View &input) const {
     const plan::View &out = *linear_.out();
-    if (!same(input, out) || read_after(plan_, rank_, out, op_ + 1) || !alike(residual, out))
+    if (!same(input, out) || read_after(plan_, rank_, out, op_ + 1) || !alike(residual, out) || !apart(residual, out))
       return;
     n.add = op_ + 1;
     n.result = &residual;

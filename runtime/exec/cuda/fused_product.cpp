@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/fused_product.h"
 
+#include <initializer_list>
+
 namespace llmrt::exec::cuda {
 
 namespace k = llmrt::cuda;
@@ -37,7 +39,8 @@ FusedProduct::Choice FusedProduct::choose(int64_t rows) const {
   if (rows > parts_.rows.fused)
     return {};
   const Choice both = {.norm = true, .next = true}, only_next = {.next = true}, only_norm = {.norm = true};
-  for (Choice choice : {parts_.norm_is_free ? only_next : both, parts_.norm_is_free ? both : only_next, only_norm}) {
+  const std::initializer_list<Choice> most_first = {both, only_next, only_norm}, norm_done = {only_next, both};
+  for (Choice choice : parts_.norm_is_free ? norm_done : most_first) {
     if ((choice.norm && !parts_.norm) || (choice.next && !next))
       continue;
     if (choice.norm ? !parts_.norm_apart : !parts_.input_apart)

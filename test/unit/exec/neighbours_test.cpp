@@ -116,4 +116,18 @@ TEST(Neighbours, SharedMemory) {
   EXPECT_TRUE(n.norm_apart);
 }
 
+// A product that overwrites what the norm reads or what the sum needs leaves both to themselves.
+TEST(Neighbours, ResultOverOperands) {
+  for (const int product : {1, 2}) {
+    plan::PlanT plan = tiny(1);
+    auto &program = *plan.programs[0];
+    const uint32_t at = products(plan)[product];
+    const auto *sum = program.ops[product == 1 ? at + 1 : at - 1]->op.AsAddRmsNorm();
+    ASSERT_NE(sum, nullptr);
+    EXPECT_TRUE(product == 1 ? find(plan, at).add : find(plan, at).norm);
+    program.buffers[program.ops[at]->op.AsLinear()->out->buffer()]->offset = program.buffers[sum->residual->buffer()]->offset;
+    EXPECT_FALSE(product == 1 ? find(plan, at).add : find(plan, at).norm);
+  }
+}
+
 } // namespace
