@@ -26,8 +26,8 @@ template <bool kWide, typename F> __device__ __forceinline__ void for_row(int64_
 template <typename A, typename W>
 __global__ void embedding_kernel(A *out, int64_t ld_out, const W *table, const int32_t *ids, int64_t H, int64_t begin,
                                  int64_t count, float scale) {
+  let_next_start();
   wait_for_previous();
-  let_next_start(); // not before: others read a step's inputs early, which the kernel in front of this one has written
   const int64_t row = int64_t(ids[blockIdx.x]) - begin;
   const bool here = row >= 0 && row < count;
   A *to = out + blockIdx.x * ld_out;

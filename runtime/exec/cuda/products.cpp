@@ -65,8 +65,6 @@ Products::Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache
       library_bytes_(workspace_bytes - llmrt::cuda::kWideFlags * sizeof(uint32_t)) {
   if (library_bytes_ < llmrt::cuda::wide_parts_bytes())
     throw Error("internal: " + std::to_string(workspace_bytes) + " bytes are too few for the workspace of matrix products");
-  LLMRT_CHECK(cudaMemset(workspace_.data() + library_bytes_, 0, workspace_bytes - library_bytes_));
-  LLMRT_CHECK(cudaDeviceSynchronize());
   LLMRT_CHECK(cublasLtCreate(&handle_));
 }
 

@@ -98,6 +98,10 @@ void Rank::join(const RankLinkOptions &options, comm::HostWorld &world, bool eag
   deadline_s_ = options.deadline_s;
   if (plan_->num_ranks() > 1)
     link_ = std::make_unique<RankLink>(*plan_, rank_, options, world);
+  // Now, for two steps under way that both want them: to pin memory between launches may wait for what runs on any device, which
+  // may wait for launches to come.
+  if (link_ && program_->logits() && RankLink::has_everyone(*plan_))
+    logits_[1] = PinnedMemory(logits_[0].size());
   products_->wait_by([this](cudaEvent_t event) { return wait_for(event, "the timing of a product"); });
   // What meets on the host cannot be captured; NCCL, which stays in the stream, can.
   graphs_ = !eager && !program_->has_transfers() && (!program_->has_collectives() || link_->stays_in_stream());

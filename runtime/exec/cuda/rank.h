@@ -92,7 +92,7 @@ private:
   Turn turns_[2];
   uint64_t launched_ = 0, collected_ = 0;
   Clock::time_point waiting_since_{};
-  PinnedMemory logits_[2]; // on the output rank; the second only where two steps under way both want them
+  PinnedMemory logits_[2]; // on the output rank; of a lone one the second only once two steps under way both want them
   std::map<std::pair<int, int>, std::unique_ptr<Graph>> graph_by_bucket_; // (sequences, context)
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/world.h"
 
 #include "kernels/cuda/kernels.h"
+#include "runtime/exec/cuda/meeting.h"
 #include "runtime/plan/access.h"
 
 #include <algorithm>
@@ -8,20 +9,6 @@
 namespace llmrt::exec::cuda {
 
 namespace k = llmrt::cuda;
-
-// Plain bytes, exchanged through host memory.
-struct RankLink::Offer {
-  std::byte *data = nullptr;
-  int64_t ld = 0, rows = 0, cols = 0;
-  cudaEvent_t event = nullptr;
-  uint32_t seq = 0;
-  ncclUniqueId id{};
-};
-
-namespace {
-
-constexpr int64_t kMetScratch = 8 << 20; // of sums of ranks that meet: larger ones go in pieces
-constexpr size_t kEvents = 64; // rotated; a step uses each long after its last use has completed
 
 bool can_access(int from, int to) {
   int can = from == to;
@@ -41,11 +28,6 @@ void enable_access(int to) {
   else
     LLMRT_CHECK(status);
 }
-
-// Exchanges number the two meetings of a collective from its place in the plan; this one and the next are no collective's.
-constexpr uint32_t kTokensSeq = 0xFFFFFFFE;
-
-} // namespace
 
 RankLink::RankLink(const plan::LoadedPlan &plan, uint32_t rank, const RankLinkOptions &options, comm::HostWorld &world)
     : plan_(plan), rank_(rank), options_(options), world_(world), host_(world.rank(rank)), staged_(host_),
@@ -143,27 +125,6 @@ void RankLink::join_tokens() {
   tokens_->connect(boxes);
 }
 
-void RankLink::join_stages(const plan::LoadedPlan &plan) {
-  for (const plan::Op *op : plan::each(plan.program(rank_).ops())) {
-    if (const plan::Recv *recv = op->op_as_Recv(); recv && reachable(recv->peer()))
-      enable_access(options_.devices[recv->peer()]);
-    const plan::Send *send = op->op_as_Send();
-    if (!send || !reachable(send->peer()))
-      continue;
-    Channel &channel = channels_[send->peer()];
-    for (unsigned i = 0; i <= options_.in_flight; ++i) {
-      channel.slots.emplace_back();
-      channel.events.push_back(std::make_unique<Event>());
-    }
-  }
-}
-
-// The same answer on both sides: each must be able to read the other's memory.
-bool RankLink::reachable(uint32_t peer) const {
-  const int here = options_.devices[rank_], there = options_.devices[peer];
-  return options_.collectives != Collectives::Host && can_access(here, there) && can_access(there, here);
-}
-
 // Every member's offer, in group order. Doubles as a meeting point: nobody leaves before all have come.
 std::vector<RankLink::Offer> RankLink::exchange(uint32_t group, uint32_t seq, const Offer &mine) {
   const size_t count = members(group).size();
@@ -182,17 +143,6 @@ void RankLink::check_sequence(uint32_t group, uint32_t seq) {
 
 // What the device has come to, for collectives that do not tell themselves.
 void RankLink::tell(uint32_t seq, cudaStream_t stream) { k::tell_host(reinterpret_cast<uint32_t *>(at_.data()), seq, stream); }
-
-// Nobody overwrites what a peer may still read: the stream waits for what every member has queued so far.
-void RankLink::finish(uint32_t group, uint32_t seq, cudaStream_t stream) {
-  Event &done = *done_[next_event_ % kEvents];
-  LLMRT_CHECK(cudaEventRecord(done, stream));
-  Offer mine;
-  mine.event = done;
-  for (const Offer &offer : exchange(group, seq, mine))
-    LLMRT_CHECK(cudaStreamWaitEvent(stream, offer.event, 0));
-  ++next_event_;
-}
 
 // What the program's gathers and sums will want at most, so that it is there, and counted, from the start.
 size_t RankLink::scratch_bytes() const {
@@ -246,32 +196,6 @@ void RankLink::all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, 
   }
 }
 
-void RankLink::sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream) {
-  const int64_t row = data.cols * data.size(), most = std::max<int64_t>(1, kMetScratch / row);
-  std::byte *sum = scratch(static_cast<size_t>(std::min(data.rows, most) * row));
-  Event &ready = *ready_[next_event_ % kEvents];
-  LLMRT_CHECK(cudaEventRecord(ready, stream));
-  Offer mine;
-  mine.data = data.data, mine.ld = data.ld, mine.rows = data.rows, mine.cols = data.cols, mine.event = ready;
-  const std::vector<Offer> offers = exchange(group, 2 * seq, mine);
-  if (offers.size() > static_cast<size_t>(k::kMaxPeers))
-    throw Error("a sum over " + std::to_string(offers.size()) + " ranks that share a GPU is more than the " +
-                std::to_string(k::kMaxPeers) + " of this backend");
-  k::PeerSum call{};
-  call.data = sum, call.ld = data.cols, call.count = static_cast<int>(offers.size());
-  call.H = data.cols, call.act = data.type;
-  for (const Offer &offer : offers)
-    LLMRT_CHECK(cudaStreamWaitEvent(stream, offer.event, 0));
-  for (int64_t first = 0; first < data.rows; first += most) {
-    call.T = std::min(most, data.rows - first);
-    for (size_t i = 0; i < offers.size(); ++i)
-      call.parts[i] = offers[i].data + first * offers[i].ld * data.size(), call.ld_parts[i] = offers[i].ld;
-    k::peer_sum(call, stream);
-    finish(group, 2 * seq + 1, stream);
-    k::copy_rows(data.data + first * data.ld * data.size(), data.ld * data.size(), sum, row, call.T, row, stream);
-  }
-}
-
 void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in,
                       cudaStream_t stream) {
   if (in.rows == 0)
@@ -307,27 +231,6 @@ const std::vector<int64_t> &RankLink::widths(uint32_t group, const DevicePart &i
   return columns;
 }
 
-void RankLink::gather_met(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in,
-                          cudaStream_t stream) {
-  const int64_t size = in.size();
-  Event &ready = *ready_[next_event_ % kEvents];
-  LLMRT_CHECK(cudaEventRecord(ready, stream));
-  Offer mine;
-  mine.data = in.data, mine.ld = in.ld, mine.rows = in.rows, mine.cols = in.cols, mine.event = ready;
-  const std::vector<Offer> offers = exchange(group, 2 * seq, mine);
-  if (root < 0 || root == position_) {
-    int64_t column = 0;
-    for (const Offer &offer : offers) {
-      LLMRT_CHECK(cudaStreamWaitEvent(stream, offer.event, 0));
-      LLMRT_CHECK(cudaMemcpy2DAsync(out.data + column * size, static_cast<size_t>(out.ld * size), offer.data,
-                                    static_cast<size_t>(offer.ld * size), static_cast<size_t>(offer.cols * size),
-                                    static_cast<size_t>(offer.rows), cudaMemcpyDefault, stream));
-      column += offer.cols;
-    }
-  }
-  finish(group, 2 * seq + 1, stream);
-}
-
 bool RankLink::has_everyone(const plan::LoadedPlan &plan) {
   for (const plan::Group *group : plan::each(plan.root().groups()))
     if (plan::size_of(group->ranks()) == plan.num_ranks())
@@ -350,52 +253,12 @@ void RankLink::hand_round_tokens(int32_t *tokens, size_t count, uint32_t root, c
   }
   if (!met_)
     return staged_.broadcast(*group_, kTokensSeq, ranks.size(), position, root == rank_, tokens, count, stream);
-  Event &ready = *ready_[next_event_ % kEvents];
-  LLMRT_CHECK(cudaEventRecord(ready, stream));
-  Offer mine;
-  mine.data = reinterpret_cast<std::byte *>(tokens), mine.event = ready;
-  const Offer from = exchange(*group_, kTokensSeq, mine)[static_cast<size_t>(position)];
-  if (root != rank_) {
-    LLMRT_CHECK(cudaStreamWaitEvent(stream, from.event, 0));
-    LLMRT_CHECK(cudaMemcpyAsync(tokens, from.data, count * sizeof(int32_t), cudaMemcpyDefault, stream));
-  }
-  finish(*group_, kTokensSeq + 1, stream);
+  tokens_met(tokens, count, position, stream);
 }
 
 void RankLink::sample_greedy(int32_t *tokens, size_t count, const OwnLogits &logits, cudaStream_t stream) {
   check_sequence(*group_, kTokensSeq);
   tokens_->sample_greedy(tokens, count, logits, stream);
-}
-
-// A slot is used again when as many sends have followed as there are slots, which is more than steps can be under way: the
-// step that used it has ended.
-void RankLink::send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream) {
-  if (!reachable(peer))
-    return staged_.send(peer, seq, in, stream);
-  Channel &channel = channels_[peer];
-  const int64_t size = in.size();
-  const size_t slot = channel.next++ % channel.slots.size();
-  const size_t bytes = static_cast<size_t>(in.rows * in.cols * size);
-  if (channel.slots[slot].size() < bytes)
-    channel.slots[slot] = DeviceMemory(bytes, "a message between stages");
-  k::copy_rows(channel.slots[slot].data(), in.cols * size, in.data, in.ld * size, in.rows, in.cols * size, stream);
-  LLMRT_CHECK(cudaEventRecord(*channel.events[slot], stream));
-  Offer mine;
-  mine.data = channel.slots[slot].data(), mine.ld = in.cols, mine.rows = in.rows, mine.cols = in.cols;
-  mine.event = *channel.events[slot];
-  host_.send(peer, seq, {&mine, 1, sizeof(Offer), sizeof(Offer)});
-}
-
-void RankLink::recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream) {
-  if (!reachable(peer))
-    return staged_.recv(peer, seq, out, stream);
-  Offer theirs;
-  host_.recv(peer, seq, {&theirs, 1, sizeof(Offer), sizeof(Offer)});
-  const size_t size = static_cast<size_t>(out.size());
-  LLMRT_CHECK(cudaStreamWaitEvent(stream, theirs.event, 0));
-  LLMRT_CHECK(cudaMemcpy2DAsync(out.data, static_cast<size_t>(out.ld) * size, theirs.data, static_cast<size_t>(theirs.ld) * size,
-                                static_cast<size_t>(theirs.cols) * size, static_cast<size_t>(theirs.rows), cudaMemcpyDefault,
-                                stream));
 }
 
 void RankLink::stop_waiting() {

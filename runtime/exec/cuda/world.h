@@ -85,6 +85,7 @@ private:
   void tell(uint32_t seq, cudaStream_t stream);
   void sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream);
   void gather_met(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
+  void tokens_met(int32_t *tokens, size_t count, int root, cudaStream_t stream); // of the member at position `root`
   void finish(uint32_t group, uint32_t seq, cudaStream_t stream);
   const std::vector<int64_t> &widths(uint32_t group, const DevicePart &in);
   bool reachable(uint32_t peer) const;
