@@ -29,8 +29,10 @@ static uint64_t placeWeights(ProgramOp program) {
   return offset;
 }
 
-// The gate behind a product, where GPUs may run the two as one launch.
+// The gate behind a product, where steps of some rows run the two as one launch.
 static GatedActOp gateOf(LinearOp linear) {
+  if (linear.getWideRows() == 0 && linear.getFusedRows() == 0)
+    return {};
   Operation *next = linear->getNextNode();
   while (next && !isExecuted(next))
     next = next->getNextNode();
@@ -40,7 +42,7 @@ static GatedActOp gateOf(LinearOp linear) {
 
 // Lifetimes over the program's executed ops, then offsets. Where a product and its gate may be one launch, that reads the
 // product's input while it writes the gate's result: the two have places of their own.
-static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, bool fuses, uint64_t &arena) {
+static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, uint64_t &arena) {
   SmallVector<BufferOp> buffers;
   SmallVector<LiveRange> ranges;
   llvm::DenseMap<Operation *, size_t> indices;
@@ -64,7 +66,7 @@ static LogicalResult placeBuffers(ProgramOp program, dist::LimitsAttr limits, bo
         range.firstOp = at;
       range.lastOp = at;
     }
-    if (auto linear = dyn_cast<LinearOp>(o); linear && fuses && gateOf(linear)) {
+    if (auto linear = dyn_cast<LinearOp>(o); linear && gateOf(linear)) {
       LiveRange &input = ranges[indices[resolveView(linear.getInput()).first]];
       input.lastOp = at + 1;
     }
@@ -98,9 +100,9 @@ struct PlanMemoryPass : llmc::exec::impl::ExecPlanMemoryBase<PlanMemoryPass> {
     for (auto program : module.getOps<ProgramOp>()) {
       uint64_t arena = 0;
       program.setWeightBytes(static_cast<int64_t>(placeWeights(program)));
-      dist::DeviceAttr device = topology.getDevices()[program.getDevice()];
-      if (failed(placeBuffers(program, limits, device.getKind() == "cuda", arena)))
+      if (failed(placeBuffers(program, limits, arena)))
         return signalPassFailure();
+      dist::DeviceAttr device = topology.getDevices()[program.getDevice()];
       program.setArenaBytes(static_cast<int64_t>(arena));
       int64_t onHost = ranksOnHost[device.getHost()], stages = mesh ? mesh.getPp() : 1;
       program.setWorkspaceBytes(static_cast<int64_t>(workspaceBytes(program, limits, device.getKind(), onHost)));
