@@ -1,8 +1,9 @@
-// What the attention kernels share: resolved parameters, asynchronous copies, matrix loads and products, head groups.
+// What the attention kernels share: resolved parameters, asynchronous copies, matrix loads, head groups.
 #pragma once
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mma.cuh"
 
 #include <type_traits>
 
@@ -32,9 +33,6 @@ struct AttentionParams {
   float *partial; // [S * splits][q_heads][kDecodeRows][head_dim + 2]: sums, then maximum and denominator
 };
 
-__device__ __forceinline__ uint32_t shared_address(const void *p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
 // Copies kBytes (8 or 16) from global to shared memory; zeros where !valid.
 template <int kBytes> __device__ __forceinline__ void copy_async(void *to, const void *from, bool valid) {
   const int size = valid ? kBytes : 0;
@@ -57,23 +55,6 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(p)));
-}
-
-template <typename T>
-__device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (sizeof(T) == 2 && std::is_same_v<T, __half>)
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <typename T> __device__ __forceinline__ uint32_t pack(float a, float b) {
-  T pair[2] = {from_float<T>(a), from_float<T>(b)};
-  return *reinterpret_cast<uint32_t *>(pair);
 }
 
 template <int kDim, int kChunk, typename F> void call_with_head_dim(F &f) {
@@ -113,7 +94,6 @@ __device__ __forceinline__ void find_group(const AttentionParams &p, int kv_head
   }
   first = lo, count = n;
 }
-
 
 constexpr int kAttentionCounters = 160 * kDecodeRows; // in front of the workspace, zero between calls; the parts follow
 

@@ -123,9 +123,6 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity) {
   }
 }
 
-// Policies of L2, as the copy engine takes them: what gives way first, and what stays.
-inline constexpr uint64_t kEvictFirst = 0x12F0000000000000, kEvictLast = 0x14F0000000000000;
-
 // Has the copy engine read a tensor map that it will need.
 __device__ __forceinline__ void prefetch_map(const void *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");

@@ -17,6 +17,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linear_shape.h"
+#include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/rotation.cuh"
 
 #include <cooperative_groups.h>
@@ -27,24 +28,9 @@ namespace llmrt::cuda {
 
 constexpr int kBlockK = 64; // k of a stage: one line of 128 bytes a row
 
-template <typename W> __device__ __forceinline__ void mma_k16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
-template <>
-__device__ __forceinline__ void mma_k16<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <>
-__device__ __forceinline__ void mma_k16<__half>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // Copies 16 bytes to shared memory, zeros where !valid. Weights are read once and give way in L2 first; inputs stay in L1.
 __device__ __forceinline__ void copy_weight(uint32_t to, const void *from, bool valid) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  constexpr uint64_t kEvictFirst = 0x12F0000000000000;
   asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from),
                "r"(valid ? 16 : 0), "l"(kEvictFirst)
                : "memory");
@@ -114,7 +100,7 @@ __global__ void __launch_bounds__(256, kRowTiles == 1 && kTiles == 1 ? 3 : 1) mm
   const int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, q = lane % 4;
   const int M = p.M, K = p.K, lines = kRows + M;
   const int results = kPaired ? p.N / 2 : p.N; // of a row
-  const uint32_t ring = static_cast<uint32_t>(__cvta_generic_to_shared(raw)) + warp * kStages * lines * 128;
+  const uint32_t ring = shared_address(raw) + warp * kStages * lines * 128;
   float *parts = reinterpret_cast<float *>(raw + static_cast<size_t>(warps) * kStages * lines * 128);
   // [warps][M][kRows + 1], then the block's sums [M][kRows + 1]; the last column is for squares
 
@@ -266,8 +252,8 @@ __global__ void __launch_bounds__(256, kRowTiles == 1 && kTiles == 1 ? 3 : 1) mm
           const uint32_t low[4] = {a.x, b.x, a.y, b.y}, high[4] = {a.z, b.z, a.w, b.w};
 #pragma unroll
           for (int t = 0; t < kTiles; ++t) {
-            mma_k16<W>(acc[r][t], low, x[t].x, x[t].y);
-            mma_k16<W>(acc[r][t], high, x[t].z, x[t].w);
+            mma<W>(acc[r][t], low, x[t].x, x[t].y);
+            mma<W>(acc[r][t], high, x[t].z, x[t].w);
           }
         }
       }

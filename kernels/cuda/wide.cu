@@ -15,6 +15,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mma.cuh"
 
 #ifdef LLMRT_HOPPER
 #include "kernels/cuda/tensor_map.h"
@@ -62,10 +63,6 @@ struct WideParams {
   Activation kind;
 };
 
-template <typename T> __device__ __forceinline__ uint32_t pack(float a, float b) {
-  const T both[2] = {from_float<T>(a), from_float<T>(b)};
-  return *reinterpret_cast<const uint32_t *>(both);
-}
 __device__ __forceinline__ uint32_t load_acquire(const uint32_t *from) {
   uint32_t v;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
@@ -219,7 +216,7 @@ template <typename T, int kBatch> struct Wide {
     char *lines = both_lines + group * kLinesBytes;
     // Where this lane's row of a matrix goes: lines are input rows, chunks eight weight rows, exchanged by the line.
     const int to_line = lane / 16 * 8 + lane % 8, to_chunk = warp * 2 + lane / 8 % 2;
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(lines)) + to_line * 128 + (to_chunk ^ lane % 8) * 16;
+    const uint32_t to = shared_address(lines) + to_line * 128 + (to_chunk ^ lane % 8) * 16;
     asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); // the lines of the tile before have been read
 #pragma unroll
     for (int pair = 0; pair < kQuads / 2; ++pair) {
@@ -286,8 +283,8 @@ template <typename T, int kBatch> __global__ void __launch_bounds__(kThreads, 1)
   using W = Wide<T, kBatch>;
   extern __shared__ char raw[];
   let_next_start();
-  char *shared = raw + (1024 - static_cast<uint32_t>(__cvta_generic_to_shared(raw)) % 1024) % 1024;
-  const uint32_t stages = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  char *shared = raw + (1024 - shared_address(raw) % 1024) % 1024;
+  const uint32_t stages = shared_address(shared);
   const uint32_t full = stages + W::kStages * W::kStageBytes + 2 * W::kLinesBytes, empty = full + W::kStages * 8;
   if (threadIdx.x == kConsumers) {
     prefetch_map(&p.weight);
