@@ -284,12 +284,10 @@ private:
   struct Parting {
     const std::vector<std::unique_ptr<Rank>> &ranks;
     ~Parting() {
-      for (const auto &rank : ranks)
-        if (rank)
-          rank->give_up_others();
-      for (const auto &rank : ranks)
-        if (rank)
-          rank->drain();
+      for (const auto step : {&Rank::stop_waiting, &Rank::give_up_others, &Rank::drain})
+        for (const auto &rank : ranks)
+          if (rank)
+            (rank.get()->*step)();
     }
   } parting_{ranks_};
   std::unique_ptr<StepLoop> loop_; // last: its threads use all of the above

@@ -72,12 +72,17 @@ Rank::~Rank() {
   drain();
 }
 
-// Kernels of ours first, which need but be told. NCCL waits for the graphs that hold its operations, so they go before it.
+void Rank::stop_waiting() {
+  if (link_)
+    link_->stop_waiting();
+}
+
+// NCCL waits for the graphs that hold its operations, so they go before it.
 void Rank::give_up_others() {
   if (!link_)
     return;
   cudaSetDevice(device_);
-  link_->stop_waiting();
+  stop_waiting();
   graph_by_bucket_.clear();
   link_->abort();
 }

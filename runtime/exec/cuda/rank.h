@@ -34,11 +34,11 @@ public:
 
   // Queues all ops of a step; two steps at most may be under way.
   void launch(const Step &step);
-  // What the rank has queued stops waiting for other ranks; it can do nothing more afterwards. Every rank must have been told
-  // before the first is destroyed, or memory goes that others still write to. From the thread that uses it, or once that has ended.
-  void give_up_others();
-  // Until nothing is under way on the device any more; then.
-  void drain();
+  // The end of ranks that others may wait for, in these steps, each for all ranks before the next; from the thread that uses
+  // the rank, or once that has ended. Else memory goes that others still write to. The first never blocks.
+  void stop_waiting();   // what is queued no longer waits for other ranks in our kernels: results are worthless from here on
+  void give_up_others(); // nor in NCCL's; graphs go
+  void drain();          // until nothing is under way on the device
 
   // Whether the oldest step launched, which `step` is, has finished. Then, on the output rank, its results are in pinned
   // host memory until the next launch. Throws where the device failed or has had too long.
