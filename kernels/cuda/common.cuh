@@ -107,10 +107,8 @@ __device__ __forceinline__ void let_next_start() {
 // for an older one, which the driver translates, lacks what __CUDA_ARCH__ keeps from it.
 constexpr int built_major(int capability) { // 900: 9.0
   int newest = 0;
-#ifdef __CUDA_ARCH_LIST__
-  for (const int arch : {__CUDA_ARCH_LIST__})
+  for (const int arch : {__CUDA_ARCH_LIST__}) // nvcc's
     newest = arch <= capability && arch > newest ? arch : newest;
-#endif
   return newest / 100;
 }
 
