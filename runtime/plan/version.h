@@ -7,7 +7,7 @@
 namespace llmrt::plan {
 
 inline constexpr uint32_t kVersionMajor = 0;
-inline constexpr uint32_t kVersionMinor = 1;
+inline constexpr uint32_t kVersionMinor = 2;
 
 // Offsets of weights in their region and of buffers in their arena are multiples of this many bytes.
 inline constexpr uint64_t kAlignment = 256;

@@ -17,7 +17,7 @@ TEST(DumpText, NamesEverything) {
   std::string text = dump_text(load(build_tiny_plan(spec))->root());
   EXPECT_EQ(text, dump_text(load(build_tiny_plan(spec))->root()));
   for (const char *line :
-       {"plan 0.1\n", "mesh tp=2 pp=2 output_rank=2\n", "file 0 \"weights.bin\" bytes=",
+       {"plan 0.2\n", "mesh tp=2 pp=2 output_rank=2\n", "file 0 \"weights.bin\" bytes=",
         "tensor 0 \"model.embed_tokens.weight\" f32 [50 x 32] file=0 offset=0 bytes=6400\n", "group 1 \"stage1\" ranks=[2, 3]\n",
         "program rank=3 stage=1 tp_index=1 device=3 ", "  weight @layers.0.qkv f32 row_major [32 x 32] offset=",
         "    part \"model.layers.0.self_attn.k_proj.weight\" row=8 rows=8 col=0 cols=32 dst_row=16 dst_col=0\n",
