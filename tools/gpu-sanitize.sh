@@ -11,20 +11,7 @@
 # checked with --racecheck-memcpy-async no, all others in full. Not here: sums in one shot, whose kernels wait for each other
 # where the tool runs one at a time.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-
-case ${1:-} in
-  -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
-esac
-python=${PYTHON:-python3}
-[ ! -x .venv/bin/python ] || python=${PYTHON:-.venv/bin/python}
-folder=${1:-}
-if [ -z "$folder" ]; then
-  folder=build/gpu-test
-  "$python" test/gpu/prepare.py "$folder"
-fi
-folder=$(realpath "$folder")
-export LD_LIBRARY_PATH=$folder/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+. "$(dirname "$0")/gpu-folder.sh"
 sanitizer=${COMPUTE_SANITIZER:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)}
 version=$("$sanitizer" --version | sed -n 's/^Version \([0-9.]*\).*/\1/p')
 [ -n "$version" ] || { echo "gpu-sanitize: $sanitizer does not run; set COMPUTE_SANITIZER to a compute-sanitizer" >&2; exit 1; }

@@ -6,20 +6,7 @@
 #   tools/gpu-test.sh             on a machine that has built llmc with nvcc
 #   tools/gpu-test.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
 set -euo pipefail
-cd "$(dirname "$0")/.."
-
-case ${1:-} in
-  -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
-esac
-python=${PYTHON:-python3}
-[ ! -x .venv/bin/python ] || python=${PYTHON:-.venv/bin/python}
-folder=${1:-}
-if [ -z "$folder" ]; then
-  folder=build/gpu-test
-  "$python" test/gpu/prepare.py "$folder"
-fi
-folder=$(realpath "$folder")
-export LD_LIBRARY_PATH=$folder/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+. "$(dirname "$0")/gpu-folder.sh"
 nvidia-smi -L || { echo "gpu-test: no NVIDIA driver here; these tests need a GPU" >&2; exit 1; }
 
 failed=0

@@ -33,6 +33,9 @@ inline constexpr llvm::StringLiteral kNumPagesAttr = "exec.num_pages";
 // Whether an op becomes an entry of the plan's program (all but weight, buffer, columns and output).
 bool isExecuted(mlir::Operation *op);
 
+// The op that runs right after `op`; null behind the last.
+mlir::Operation *nextExecuted(mlir::Operation *op);
+
 // The exec.buffer behind a buffer value, through exec.columns, and the first column of the value in it.
 std::pair<BufferOp, int64_t> resolveView(mlir::Value value);
 

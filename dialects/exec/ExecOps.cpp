@@ -13,6 +13,13 @@ using namespace llmc::exec;
 
 bool llmc::exec::isExecuted(Operation *op) { return !isa<WeightOp, BufferOp, ColumnsOp, OutputOp>(op); }
 
+Operation *llmc::exec::nextExecuted(Operation *op) {
+  do
+    op = op->getNextNode();
+  while (op && !isExecuted(op));
+  return op;
+}
+
 std::pair<BufferOp, int64_t> llmc::exec::resolveView(Value value) {
   int64_t begin = 0;
   while (auto columns = value.getDefiningOp<ColumnsOp>()) {

@@ -128,7 +128,7 @@ struct Linear {
   DType act, weight_type, out_type;
 };
 // Products of few rows (decode): read the weight once at memory speed, or once for each 32 rows. Any M, N, K; f32
-// accumulation. Beyond kSkinnyMaxRows rows cuBLASLt is faster (runtime/exec/cuda).
+// accumulation. Beyond kSkinnyMaxRows rows others are faster (exec-select-kernels chooses).
 inline constexpr int kSkinnyMaxRows = 16;
 void skinny_linear(const Linear &p, cudaStream_t stream);
 

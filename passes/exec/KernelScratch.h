@@ -1,5 +1,5 @@
-// How much scratch the runtime's kernels ask for, as the compiler computes it: the kernels' own formulas, restated, because
-// the compiler does not link kernels. A unit test holds each against the kernels' function.
+// How much scratch the runtime's kernels ask for, and what they take, as the compiler knows it: the kernels' own formulas and limits,
+// restated, because the compiler does not link kernels. A unit test holds each against the kernels' function.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +44,8 @@ inline uint64_t cpuAttentionScratch(uint64_t team, uint64_t qHeads, uint64_t kvH
 
 // rank.cpp: what cuBLASLt may use for a product.
 inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
+// kernels.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product.
+inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 64;
 // kernels.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
 inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 

@@ -33,10 +33,7 @@ static uint64_t placeWeights(ProgramOp program) {
 static GatedActOp gateOf(LinearOp linear) {
   if (linear.getWideRows() == 0 && linear.getFusedRows() == 0)
     return {};
-  Operation *next = linear->getNextNode();
-  while (next && !isExecuted(next))
-    next = next->getNextNode();
-  auto gate = dyn_cast_or_null<GatedActOp>(next);
+  auto gate = dyn_cast_or_null<GatedActOp>(nextExecuted(linear));
   return gate && resolveView(gate.getGate()).first == resolveView(linear.getOut()).first ? gate : GatedActOp();
 }
 

@@ -70,7 +70,8 @@ private:
 
 class Event {
 public:
-  Event() { LLMRT_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  Event() : Event(cudaEventDisableTiming) {}
+  explicit Event(unsigned flags) { LLMRT_CHECK(cudaEventCreateWithFlags(&event_, flags)); }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;

@@ -18,18 +18,6 @@ cudaDataType_t library_type(llmrt::cuda::DType t) {
   return t == llmrt::cuda::DType::f32 ? CUDA_R_32F : t == llmrt::cuda::DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-class TimedEvent {
-public:
-  TimedEvent() { LLMRT_CHECK(cudaEventCreate(&event_)); }
-  ~TimedEvent() { cudaEventDestroy(event_); }
-  TimedEvent(const TimedEvent &) = delete;
-  TimedEvent &operator=(const TimedEvent &) = delete;
-  operator cudaEvent_t() const { return event_; }
-
-private:
-  cudaEvent_t event_ = nullptr;
-};
-
 } // namespace
 
 // Row-major out[M, N] = x[M, K] · w[N, K]ᵀ is column-major outᵀ[N, M] = op(w) · xᵀ with op transposing the K × N matrix
@@ -138,7 +126,7 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   if (capture != cudaStreamCaptureStatusNone)
     return; // cannot be timed; the next eager product will be
   LLMRT_CHECK(cudaGetLastError()); // an error of what was launched before must not be taken for a candidate's
-  const TimedEvent start, stop;
+  const Event start(cudaEventDefault), stop(cudaEventDefault);
   constexpr float kNever = 1e30f;
   auto milliseconds = [&](const cublasLtMatmulAlgo_t &candidate, int runs) {
     // Warms up. Some candidates do not run after all, and leave an error that nobody else is to meet.

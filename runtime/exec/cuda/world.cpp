@@ -103,12 +103,7 @@ void RankLink::join_pushed() {
   if ((size.one_bytes == 0 && size.two_bytes == 0) || count < 2 || count > k::kMaxPeers)
     return;
   pushed_ = std::make_unique<PushedSums>(size, position_, count, reinterpret_cast<uint32_t *>(at_.data()));
-  Offer mine;
-  mine.data = pushed_->inbox();
-  std::vector<std::byte *> inboxes;
-  for (const Offer &offer : exchange(*group_, 0, mine))
-    inboxes.push_back(offer.data);
-  pushed_->connect(inboxes);
+  pushed_->connect(exchange_memory(pushed_->inbox()));
 }
 
 // Where the group is the whole plan, whose ranks all need the tokens.
@@ -117,12 +112,16 @@ void RankLink::join_tokens() {
   if (count < 2 || count > k::kMaxPeers || members(*group_).size() != plan_.num_ranks())
     return;
   tokens_ = std::make_unique<TokenRounds>(max_logits_rows_, position_, count, kTokensSeq, reinterpret_cast<uint32_t *>(at_.data()));
-  Offer mine;
-  mine.data = tokens_->box();
-  std::vector<std::byte *> boxes;
-  for (const Offer &offer : exchange(*group_, 0, mine))
-    boxes.push_back(offer.data);
-  tokens_->connect(boxes);
+  tokens_->connect(exchange_memory(tokens_->box()));
+}
+
+std::vector<std::byte *> RankLink::exchange_memory(std::byte *mine) {
+  Offer offer;
+  offer.data = mine;
+  std::vector<std::byte *> result;
+  for (const Offer &other : exchange(*group_, 0, offer))
+    result.push_back(other.data);
+  return result;
 }
 
 // Every member's offer, in group order. Doubles as a meeting point: nobody leaves before all have come.

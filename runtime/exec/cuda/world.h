@@ -76,6 +76,7 @@ private:
   struct Offer; // what ranks tell each other
   const std::vector<uint32_t> &members(uint32_t group) const { return groups_[group]; }
   std::vector<Offer> exchange(uint32_t group, uint32_t seq, const Offer &mine);
+  std::vector<std::byte *> exchange_memory(std::byte *mine); // of the group's members, where each takes what the others write
   void join_group(uint32_t group);
   int gathers_to(uint32_t group) const;
   void join_pushed();

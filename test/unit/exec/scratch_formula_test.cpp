@@ -85,6 +85,11 @@ TEST(ScratchFormula, CudaInboxes) {
   EXPECT_LE(llmc::exec::kCudaOneShotRanks, static_cast<uint64_t>(cuda::kMaxPeers));
 }
 
+TEST(ScratchFormula, CudaProducts) {
+  EXPECT_EQ(cuda::kSkinnyMaxRows, llmc::exec::kCudaStreamRows);
+  EXPECT_EQ(cuda::kWideMaxRows, llmc::exec::kCudaWideRows);
+}
+
 TEST(ScratchFormula, CudaDraws) {
   EXPECT_EQ(sizeof(cuda::SampleRow), llmc::exec::kCudaSampleRowBytes);
 }
