@@ -129,11 +129,19 @@ void Communication::compare(uint32_t group, uint32_t first_rank, const Step &fir
     return differs("data type", name_of(here.dtype()), name_of(there.dtype()));
   if (here.rows() != there.rows())
     return differs("kind of rows", name_of(here.rows()), name_of(there.rows()));
+  // Members choose the way that data goes by how their own rows lie (alignment, gaps): all have to find the same.
   if (step.kind == OpKind::AllReduce) {
     if (step.comm.payload->cols() != first.comm.payload->cols())
-      differs("column count", step.comm.payload->cols(), first.comm.payload->cols());
+      return differs("column count", step.comm.payload->cols(), first.comm.payload->cols());
+    if (here.cols() != there.cols())
+      return differs("row stride", here.cols(), there.cols());
+    if (step.comm.payload->col() != first.comm.payload->col())
+      differs("first column", step.comm.payload->col(), first.comm.payload->col());
     return;
   }
+  auto rows = [](const View &view, const Buffer &in) { return view.cols() == in.cols() ? "rows without gaps" : "rows with gaps"; };
+  if (const char *own = rows(*step.comm.payload, here), *other = rows(*first.comm.payload, there); own != std::string_view(other))
+    return differs("input's form", own, other);
   for (uint32_t i = 0; i < step.comm.counts->size(); ++i)
     if (step.comm.counts->Get(i) != first.comm.counts->Get(i))
       return differs(cat("count for member ", i).c_str(), step.comm.counts->Get(i), first.comm.counts->Get(i));

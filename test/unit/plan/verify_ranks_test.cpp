@@ -224,6 +224,22 @@ TEST(VerifyCollectives, Differences) {
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<GatherT>(p, 3).counts = {26, 25}; }), "collectives", "count for member 0", "26", "25");
   EXPECT_REFUSED(broken([](PlanT &p) { op_of<GatherT>(p, 3).root = 1; }), "collectives", "root is 1");
 }
+// Members choose the way by how their own rows lie, and have to choose the same.
+TEST(VerifyCollectives, RowsLieAlike) {
+  auto widen = [](PlanT &p, std::initializer_list<uint32_t> ranks, const char *name, uint64_t more) {
+    for (uint32_t rank : ranks)
+      buffer_of(p, rank, name).cols += more;
+    relayout(p);
+  };
+  EXPECT_REFUSED(broken([&](PlanT &p) { widen(p, {1}, "y", 8); }), "collectives", "rank 1", "row stride is 40", "has 32");
+  EXPECT_REFUSED(broken([&](PlanT &p) {
+                   widen(p, {0, 1}, "y", 8);
+                   auto &sum = op_of<AllReduceT>(p, 1, 2);
+                   sum.data = std::make_unique<View>(sum.data->buffer(), 2, 32);
+                 }),
+                 "collectives", "rank 1", "first column is 2", "has 0");
+  EXPECT_REFUSED(broken([&](PlanT &p) { widen(p, {3}, "logits_part", 7); }), "collectives", "rank 3", "rows with gaps", "rows without gaps");
+}
 // Kernels of one member write into the memory of the others.
 TEST(VerifyCollectives, PushedSumsNeedPeers) {
   for (auto shots : {&AllReduceT::one_shot_bytes, &AllReduceT::two_shot_bytes})
