@@ -131,11 +131,12 @@ template <int kRows, int kWarps> struct WorkLine {
       const int seq = min(i, pairs) / p.kv_heads, before = prefix[seq];
       return i < pairs ? before + (i - seq * p.kv_heads) * ((prefix[seq + 1] - before) / p.kv_heads) : before;
     };
-    // As many pairs for each block, if none then has an eighth more than its share.
+    // As many pairs for each block, if none then has much more than its share: merging costs as much as some 40 steps.
+    constexpr int kSpare = 32; // steps above its share
     bool even = true;
 #pragma unroll 1
     for (int b = threadIdx.x; b < grid; b += kThreads)
-      even &= (at_pair((b + 1) * count) - at_pair(b * count)) * int64_t{8} * grid <= total * int64_t{9};
+      even &= (at_pair((b + 1) * count) - at_pair(b * count) - kSpare) * int64_t{grid} <= total;
     LineShare mine = {};
     mine.whole = __syncthreads_and(even);
     if (mine.whole) {

@@ -181,6 +181,13 @@ TEST(Attention, DecodeOfRaggedBatches) {
   check({DType::f16, 64, even(8, 2), ones(77), lengths(77, 400), 40, 0, 32});
   check({DType::bf16, 128, even(14, 2), repeat(10, {40, 1, 1, 2, 60, 1, 1}), repeat(10, {40, 200, 0, 133, 90, 1, 77})});
   check({DType::bf16, 128, even(4, 1), ones(200), repeat(200, {0})});
+  // Lengths so different that blocks share sequences.
+  check({DType::bf16, 128, even(7, 1), ones(200), lengths(200, 3000)});
+  check({DType::f16, 64, even(6, 3), ones(100), lengths(100, 3000), 0, 15.0f});
+  std::vector<int> several = lengths(150, 2000);
+  for (int &x : several)
+    x += 3;
+  check({DType::bf16, 128, even(4, 1), repeat(50, {3, 1, 2}), several});
   std::vector<int> one_long(40, 3);
   one_long[7] = 20000;
   check({DType::bf16, 128, even(28, 4), ones(40), one_long});
