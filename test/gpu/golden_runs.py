@@ -1,7 +1,10 @@
 """What the GPU checks over the golden checkpoints share: which plans there are, and running many of them at once."""
 import concurrent.futures
+import contextlib
 import os
+import tempfile
 import time
+from pathlib import Path
 
 import harness
 
@@ -23,6 +26,26 @@ def smollm2_plans(folder, words, pattern):
     meta, cases = harness.goldens(harness.GOLDEN / "smollm2/goldens.npz")
     for plan in sorted((folder / "smollm2").glob(pattern)):
         yield f"SmolLM2-135M-Instruct {plan.stem}", plan, meta, cases
+
+
+@contextlib.contextmanager
+def asked(plan, backend, *more):
+    """A server of the plan, as a function: bodies of requests of token ids, and how many are asked at once, to a list of
+    the ids generated. Start-up is most of what a small model costs, so one server answers all that a check wants of a plan."""
+    share = ["--share-devices"] if backend == "cuda" else []
+    with tempfile.TemporaryDirectory() as scratch:
+        args = ["--backend", backend, *share, "--no-prefix-cache", *more]
+        with harness.Server(plan, *args, log=Path(scratch, "log")) as server:
+            def one(body):
+                reply = server.post("/v1/completions", return_token_ids=True, repetition_penalty=1, **body)
+                assert reply.status_code == 200, f"{body}: {reply.status_code} {reply.text[:300]}"
+                return reply.json()["choices"][0]["token_ids"]
+
+            def ask(bodies, at_once):
+                with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                    return list(pool.map(one, bodies))
+
+            yield ask
 
 
 def run_all(title, work, check):
