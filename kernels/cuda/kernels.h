@@ -128,7 +128,8 @@ struct Linear {
   DType act, weight_type, out_type;
 };
 // Products of few rows (decode): read the weight once at memory speed, or once for each 32 rows. Any M, N, K; f32
-// accumulation. Beyond kSkinnyMaxRows rows others are faster (exec-select-kernels chooses).
+// accumulation. Beyond kSkinnyMaxRows rows others are faster (exec-select-kernels chooses). In f32 a row's result does not depend
+// on M.
 inline constexpr int kSkinnyMaxRows = 16;
 void skinny_linear(const Linear &p, cudaStream_t stream);
 

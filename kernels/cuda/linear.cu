@@ -1,11 +1,13 @@
-// Products of few rows: on tensor cores (linear_mma.cuh) where types and alignments allow, element by element otherwise.
+// Products of few rows: on tensor cores (linear_mma.cuh) where types and alignments allow, in f32 (linear_f32.cu) of any number,
+// element by element otherwise.
+#include "kernels/cuda/linear_f32.h"
 #include "kernels/cuda/linear_mma.cuh"
 
 namespace llmrt::cuda {
 
 namespace {
 
-// Any types and alignments: a warp a weight row, element by element. f32 models, and shapes that 16-byte loads do not fit.
+// Any types and alignments: a warp a weight row, element by element. Mixed types, and shapes that 16-byte loads do not fit.
 template <typename A, typename W, typename Out>
 __global__ void plain_kernel(Out *out, int64_t ld_out, const A *input, int64_t ld_input, const W *weight,
                              const float *bias, int M, int64_t N, int64_t K) {
@@ -108,6 +110,8 @@ void skinny_linear(const Linear &p, const LinearShape &shape, cudaStream_t strea
 }
 
 void skinny_linear(const Linear &p, cudaStream_t stream) {
+  if (p.M > 0 && f32_linear_applies(p))
+    return f32_linear(p, stream);
   for (int64_t m = 0; m < p.M; m += kMostRows) {
     Linear part = p;
     part.M = p.M - m < kMostRows ? p.M - m : kMostRows;

@@ -44,8 +44,9 @@ inline uint64_t cpuAttentionScratch(uint64_t team, uint64_t qHeads, uint64_t kvH
 
 // rank.cpp: what cuBLASLt may use for a product.
 inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
-// kernels.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product.
-inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 64;
+// kernels.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product;
+// and what stands for every number of rows.
+inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 64, kCudaAllRows = UINT32_MAX;
 // kernels.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
 inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 

@@ -109,7 +109,8 @@ static bool isAdded(LinearOp op) {
 // From the sweeps of bench_cuda_kernels on an H200 (docs/performance.md): of few rows, reading the weight is all there is. A
 // large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more. What stands next to a product
 // makes each of its blocks longer and saves launches, which pays where the residual is narrow and its rows are few: at 576
-// columns a layer of one row takes 16.9 us instead of 18.9, but of eight rows 21.1 instead of 19.1.
+// columns a layer of one row takes 16.9 us instead of 18.9, but of eight rows 21.1 instead of 19.1. In f32 no number of rows is the
+// library's, whose order of summation depends on it.
 void Selector::chooseProduct(LinearOp op) {
   constexpr int64_t kWideElements = 32 << 20, kFusedRows = 4, kNarrow = 1024;
   WeightType weight = op.getWeight().getType();
@@ -117,7 +118,7 @@ void Selector::chooseProduct(LinearOp op) {
   int64_t capability = topology.getDevices()[program.getDevice()].getCapability();
   bool hopper = capability >= 90 && capability < 100;
   bool halves = out == weight.getElement() && out.isIntOrFloat() && out.getIntOrFloatBitWidth() == 16;
-  op.setStreamRows(kCudaStreamRows);
+  op.setStreamRows(out.isF32() && weight.getElement().isF32() ? kCudaAllRows : kCudaStreamRows);
   if ((isAdded(op) ? weight.getRows() : weight.getCols()) <= kNarrow)
     op.setFusedRows(kFusedRows);
   if (hopper && halves && weight.getRows() * weight.getCols() >= kWideElements && weight.getRows() % 8 == 0 &&

@@ -416,6 +416,23 @@ int main(int argc, char **argv) {
     CHECK(cudaFree(scratch.flags));
   }
 
+  for (const Shape &s : shapes) {
+    if (!wanted("linear"))
+      break;
+    if (s.N * s.K > 80 << 20)
+      continue; // logits
+    std::printf("%-12s f32", s.name);
+    const size_t bytes = s.N * s.K * 4;
+    float *weights = reinterpret_cast<float *>(data);
+    for (int M : {1, 16, 64, 1024}) {
+      const double us = microseconds(static_cast<int>(std::min<size_t>(pool / bytes, 64)), [&](int i) {
+        skinny_linear({y, s.N, x, s.K, weights + i * s.N * s.K, nullptr, M, s.N, s.K, DType::f32, DType::f32, DType::f32}, stream);
+      });
+      std::printf("   M=%-4d %8.1f us / %.2f, %.1f TFLOP/s", M, us, bytes / us / 1e6 / bandwidth, 2e-6 * M * s.N * s.K / us);
+    }
+    std::printf("\n");
+  }
+
   if (wanted("attention"))
     for (int S : {1, 16, 64, 256})
       for (int context : {128, 256, 1024, 8192})

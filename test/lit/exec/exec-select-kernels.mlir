@@ -45,6 +45,12 @@ exec.program @rank1 attributes {rank = 1 : i64, stage = 0 : i64, tp_index = 1 : 
   // CHECK: exec.linear {{.*}}fused_rows = 4 : i64
   exec.linear %p, %flat into %y : !exec.buffer<tokens, 4096, bf16>, !exec.weight<4, 4096, bf16, row_major>, !exec.buffer<tokens, 4, bf16>
   exec.add %y into %x : !exec.buffer<tokens, 4, bf16>, !exec.buffer<tokens, 4, bf16>
+  // In f32 the kernel that keeps one order of summation takes all rows.
+  %exact = exec.weight "exact" {parts = [#exec.part<name = "e", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [4, 4]>, box = <row = 0, rows = 4, col = 0, cols = 4, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<4, 4, f32, row_major>
+  %a = exec.buffer "a" : !exec.buffer<tokens, 4, f32>
+  %b = exec.buffer "b" : !exec.buffer<tokens, 4, f32>
+  // CHECK: exec.linear {{.*}}stream_rows = 4294967295 : i64}
+  exec.linear %a, %exact into %b : !exec.buffer<tokens, 4, f32>, !exec.weight<4, 4, f32, row_major>, !exec.buffer<tokens, 4, f32>
   // CHECK: exec.all_reduce {{.*}}comm = #exec.comm<host>
   exec.all_reduce %y {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 4, bf16>
   // CHECK: exec.all_reduce {{.*}}algorithm = #exec.algorithm<ring>, comm = #exec.comm<nccl>

@@ -1,4 +1,4 @@
-// Skinny products against double precision, over every path: tensor cores of 1, 2 and 4 tiles, plain.
+// Skinny products against double precision, over every path: tensor cores of 1, 2 and 4 tiles, f32, plain.
 #include "kernels/cuda/linear_shape.h"
 #include "test/unit/cuda/device_data.h"
 
@@ -63,6 +63,29 @@ TEST(SkinnyLinear, OddKAndMixedTypes) {
     check(M, 37, 101, DType::bf16, DType::bf16, DType::f32, true); // rows that 16-byte loads do not fit
     check(M, 37, 104, DType::f32, DType::bf16, DType::f32, false);
     check(M, 37, 104, DType::f32, DType::f32, DType::f32, true);
+  }
+}
+
+// In f32 every row comes out the same to the bit, alone and among any number of others: 16-byte rows and odd ones.
+TEST(SkinnyLinear, RowsInF32DoNotDependOnTheirBatch) {
+  for (auto [N, K] : {std::pair<int64_t, int64_t>{70, 576}, {5003, 132}, {40, 101}}) {
+    constexpr int64_t kMost = 150;
+    Tensor x(kMost * K, DType::f32, 4), w(N * K, DType::f32, 5, 1.0f / std::sqrt(float(K)));
+    DeviceBytes out(kMost * N * sizeof(float));
+    const auto product = [&](int64_t first, int64_t M) {
+      const float *rows = x.device.as<float>() + first * K;
+      skinny_linear({out.get(), N, rows, K, w.device.get(), nullptr, M, N, K, DType::f32, DType::f32, DType::f32}, nullptr);
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      std::vector<float> got = out.read<float>();
+      got.resize(M * N);
+      return got;
+    };
+    std::vector<float> alone;
+    for (int64_t m = 0; m < kMost; ++m)
+      for (float v : product(m, 1))
+        alone.push_back(v);
+    for (int64_t M : {2, 3, 4, 5, 8, 9, 31, 64, 150})
+      EXPECT_EQ(product(0, M), std::vector<float>(alone.begin(), alone.begin() + M * N)) << M << " rows of " << N << " x " << K;
   }
 }
 
