@@ -21,10 +21,12 @@ trap 'rm -rf "$scratch"' EXIT
 
 # start NAME COMMAND …: the tool in the background, on the GPUs in turn; a line when it ends, and what it found where it failed.
 gpus=$(nvidia-smi -L | wc -l)
+at_once=$(($(nproc) / 2 > 12 ? 12 : $(nproc) / 2 + 1))
 started=0
 start() {
   local name=$1
   shift
+  while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n; done
   started=$((started + 1))
   (
     export CUDA_VISIBLE_DEVICES=$((started % gpus))
