@@ -71,20 +71,22 @@ void run_mma(const MmaParams &params, DType type, const LinearShape &shape, cuda
     run_type<__half>(params, shape, stream);
 }
 
-// From the sweep of bench_cuda_kernels on an H200. Blocks of one multiprocessor share its bandwidth, so that a product of
-// one round wants many small blocks; clusters pay for one round only.
+// From the sweeps of bench_cuda_kernels on an H200. One block that fills a multiprocessor reads as fast as memory gives, whatever
+// its neighbours do; of many input rows one more stage would take the place of their cache. It is too much where K is short, and
+// where few multiprocessors would have a second tile while the others end: then small blocks, of which all fit at once.
 LinearShape choose_linear_shape(int64_t M, int64_t N, int64_t K) {
   const DeviceLimits &device = device_limits();
-  const bool many_rows = N >= static_cast<int64_t>(device.sms) * 128, clusters = device.major >= 9;
-  LinearShape shape = {2, 8, 3, 1};
+  const int64_t sms = device.sms, tiles = ceil_div(N, 32);
+  const bool two_rounds = 2 * tiles > 3 * sms, second_tiles = tiles > sms;
+  LinearShape shape = {2, 8, M <= 8 ? 4 : 3, 1};
   if (M > 16)
-    shape = many_rows ? LinearShape{4, 4, 3, 1} : LinearShape{2, 4, 4, 1};
-  else if (N <= static_cast<int64_t>(device.sms) * 16 && (K < 8192 || M > 2))
-    shape = {1, 8, 4, 1}; // a block has a tile at most: the smallest
-  else if (M <= 2 && many_rows)
-    shape = {2, 4, 4, 1};
-  else if (M <= 2)
-    shape = K >= 8192 && clusters ? LinearShape{2, 4, 3, 4} : LinearShape{1, 8, 4, 1};
+    shape = N >= sms * 128 ? LinearShape{4, 4, 3, 1} : LinearShape{2, 4, 4, 1};
+  else if ((N <= sms * 16 && (K < 8192 || M > 2)) || (M <= 2 && K < 8192 && !two_rounds))
+    shape = {1, 8, 4, 1};
+  else if (M <= 4 && second_tiles && !two_rounds && device.major >= 9)
+    shape = {2, 4, 4, 2};
+  else if (K < 2048)
+    shape = M <= 2 ? LinearShape{2, 4, 4, 1} : LinearShape{2, 8, 3, 1};
   while (shape.warps > 1 && shared_bytes(shape, M) > device.shared_per_block)
     shape.warps /= 2;
   return shape;

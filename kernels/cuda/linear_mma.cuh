@@ -376,11 +376,12 @@ void launch_mma(MmaParams params, const LinearShape &shape, cudaStream_t stream)
   const size_t bytes = shared_bytes(shape, params.M);
   auto kernel = mma_kernel<W, kRowTiles, kTiles, kStages, kNorm, kPaired>;
   allow_shared_memory<mma_kernel<W, kRowTiles, kTiles, kStages, kNorm, kPaired>>();
-  // As many blocks as fit at once, in even rounds.
+  // As many blocks as fit at once, with as many tiles as there are for each. Fewer would not lie evenly: a kernel's first blocks
+  // crowd where those of the kernel in front end first.
   const DeviceLimits &device = device_limits();
   int64_t fit = static_cast<int64_t>(device.shared_per_sm / (bytes + 1024));
   fit = (fit < 1 ? 1 : fit > 2048 / (shape.warps * 32) ? 2048 / (shape.warps * 32) : fit) * device.sms / shape.splits;
-  const int64_t rounds = ceil_div(params.tiles, fit), groups = ceil_div(params.tiles, rounds);
+  const int64_t groups = params.tiles < fit ? params.tiles : fit;
   launch_cluster(kernel, dim3(static_cast<unsigned>(groups * shape.splits)), dim3(static_cast<unsigned>(shape.warps * 32)),
                  bytes, static_cast<unsigned>(shape.splits), stream, params);
 }

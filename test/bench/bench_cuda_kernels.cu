@@ -83,10 +83,11 @@ struct Shape {
   int64_t N, K;
 };
 
-// Every way of cutting up the products of a layer, to choose from. `linear sweep` on the command line.
+// Every way of cutting up the products of a layer, to choose from. `sweep` or `sweep-halves` on the command line.
 static void sweep_linear(const Shape *shapes, int count, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
-  const LinearShape ways[] = {{1, 4, 4, 1}, {1, 8, 4, 1}, {1, 8, 3, 1}, {2, 8, 3, 1}, {2, 8, 4, 1}, {2, 4, 4, 1}, {2, 4, 3, 4}, {4, 4, 3, 1}};
-  for (int M : {1, 8, 16}) {
+  const LinearShape ways[] = {{1, 4, 4, 1}, {1, 8, 4, 1}, {1, 8, 3, 1}, {1, 8, 4, 2}, {2, 4, 4, 1}, {2, 4, 4, 2}, {2, 4, 3, 4},
+                              {2, 8, 3, 1}, {2, 8, 4, 1}, {2, 8, 3, 2}, {4, 4, 3, 1}, {4, 8, 3, 1}};
+  for (int M : {1, 2, 4, 8, 16}) {
     std::printf("M=%d: us of rows/16, warps, stages, splits\n%-12s", M, "");
     for (const LinearShape &w : ways)
       std::printf(" %d,%d,%d,%d", w.row_tiles, w.warps, w.stages, w.splits);
@@ -96,8 +97,8 @@ static void sweep_linear(const Shape *shapes, int count, __nv_bfloat16 *data, si
       const int copies = static_cast<int>(std::min<size_t>(pool / (s.N * s.K * 2), 40));
       std::printf("%-12s", s.name);
       for (const LinearShape &w : ways) {
-        const size_t bytes = static_cast<size_t>(w.warps) * w.stages * (w.row_tiles * 16 + M) * 128;
-        if (bytes > 190 * 1024) {
+        const size_t lines = static_cast<size_t>(w.row_tiles) * 16 + static_cast<size_t>(M), sums = static_cast<size_t>(w.warps + 1) * M;
+        if (w.warps * w.stages * lines * 128 + sums * (w.row_tiles * 16 + 1) * 4 > device_limits().shared_per_block) {
           std::printf("       -");
           continue;
         }
@@ -334,7 +335,7 @@ static void bench_rows(__nv_bfloat16 *data, __nv_bfloat16 *x, __nv_bfloat16 *y) 
 }
 
 int main(int argc, char **argv) {
-  // Arguments: the parts wanted (layers, linear, attention, prefill, sample, rows, or sweep); none: all but the sweep.
+  // Arguments: the parts wanted (layers, linear, wide, attention, prefill, sample, rows, sweep, sweep-halves); none: all but the sweeps.
   auto named = [&](const char *part) { return std::any_of(argv + 1, argv + argc, [&](char *a) { return !std::strcmp(a, part); }); };
   auto wanted = [&](const char *part) { return argc == 1 || named(part); };
   CHECK(cudaStreamCreate(&stream));
@@ -359,13 +360,16 @@ int main(int argc, char **argv) {
   const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
                       {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
                       {"o 135M", 576, 576},      {"gate_up 135M", 3072, 576}, {"down 135M", 576, 1536}};
-  const Shape halves[] = {{"qkv 72B/2", 5120, 8192}, {"o 72B/2", 8192, 4096}, {"gate_up 72B/2", 29568, 8192}, {"down 72B/2", 8192, 14784}};
-  if (named("sweep")) {
+  const Shape halves[] = {{"qkv 72B/2", 5120, 8192},    {"o 72B/2", 8192, 4096}, {"gate_up 72B/2", 29568, 8192},
+                          {"down 72B/2", 8192, 14784},  {"qkv 7B/2", 2304, 3584}, {"o 7B/2", 3584, 1792},
+                          {"gate_up 7B/2", 18944, 3584}, {"down 7B/2", 3584, 9472}, {"lm_head 72B/2", 76032, 8192}};
+  if (named("sweep"))
     sweep_linear(shapes, static_cast<int>(std::size(shapes)), data, pool, x, y);
+  if (named("sweep-halves"))
     sweep_linear(halves, static_cast<int>(std::size(halves)), data, pool, x, y);
-  }
   if (wanted("layers"))
-    for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"135M", 576, 1536, 9, 3, 64, 30}})
+    for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"135M", 576, 1536, 9, 3, 64, 30},
+                           Model{"7B/2", 3584, 9472, 14, 2, 128, 24}, Model{"72B/2", 8192, 14784, 32, 4, 128, 7}})
       bench_layers(m, data, pool, x, y);
   if (wanted("rows"))
     bench_rows(data, x, y);
@@ -391,12 +395,14 @@ int main(int argc, char **argv) {
     std::printf("\n");
   }
 
-  if (wanted("linear")) {
+  if (wanted("wide")) {
     WideScratch scratch{};
     CHECK(cudaMalloc(&scratch.parts, wide_parts_bytes()));
     CHECK(cudaMalloc(&scratch.flags, kWideFlags * 4));
     CHECK(cudaMemset(scratch.flags, 0, kWideFlags * 4));
-    for (const Shape &s : shapes)
+    std::vector<Shape> all(std::begin(shapes), std::end(shapes));
+    all.insert(all.end(), std::begin(halves), std::end(halves));
+    for (const Shape &s : all)
       for (bool gated : {false, true}) {
         Linear p = {y, gated ? s.N / 2 : s.N, x, s.K, data, nullptr, kWideMaxRows, s.N, s.K, DType::bf16, DType::bf16, DType::bf16};
         if (s.N * s.K < 32 << 20 || !wide_linear_applies(p, gated)) // as exec-select-kernels chooses

@@ -36,6 +36,7 @@ TEST(SkinnyLinear, Shapes) {
         check(M, N, K, t, t, M % 2 ? DType::f32 : t, M % 3 != 0);
   check(1, 4608, 3584, DType::bf16, DType::bf16, DType::bf16, true);
   check(5, 3584, 18944, DType::bf16, DType::bf16, DType::bf16, false);
+  check(2, 5120, 8192, DType::bf16, DType::bf16, DType::bf16, true);
 }
 
 // Every way of cutting up a product gives the same sums: more tiles than blocks, fewer k blocks than warps, clusters.
@@ -53,8 +54,9 @@ TEST(SkinnyLinear, Ways) {
             SCOPED_TRACE(::testing::Message() << row_tiles << "," << warps << "," << stages << "," << splits);
             check(M, 100, 456, DType::bf16, DType::bf16, DType::f32, true, &shape);
           }
-  const LinearShape wide = {1, 8, 4, 1}, split = {4, 4, 3, 4};
+  const LinearShape wide = {1, 8, 4, 1}, full = {2, 8, 4, 1}, split = {4, 4, 3, 4};
   check(1, 30000, 200, DType::bf16, DType::bf16, DType::bf16, true, &wide);
+  check(16, 9001, 1096, DType::bf16, DType::bf16, DType::bf16, true, &full);
   check(9, 30011, 200, DType::bf16, DType::bf16, DType::bf16, true, &split);
 }
 
