@@ -306,18 +306,24 @@ struct RankSum {
 bool one_shot_takes(int64_t H, int64_t ld, DType act);
 
 // In one shot: every member pushes its rows to all others. Where messages lie in a rank's inbox: two turns of `turn_bytes`; in
-// each, `source_bytes` from every member of the group. A source has the pairs of short messages, the rows of long ones (at
-// data_offset) and their flags (at flags_offset).
+// each, `source_bytes` from every member of the group. A source has the pairs of short messages, lines (at lines_offset), the rows
+// of long messages (at data_offset) and their flags (at flags_offset).
 struct InboxShape {
-  int64_t data_offset = 0, flags_offset = 0, source_bytes = 0, turn_bytes = 0;
+  int64_t lines_offset = 0, data_offset = 0, flags_offset = 0, source_bytes = 0, turn_bytes = 0;
   int64_t bytes() const { return 2 * turn_bytes; }
 };
-inline constexpr int64_t kPairsBytes = 512 << 10; // messages of up to so much to all others carry their signal with them
+// Messages of up to so much to all others carry their signal with them: in pairs, or in lines where the links keep those whole;
+// the shortest in pairs all the same.
+inline constexpr int64_t kPairsBytes = 512 << 10, kLinesBytes = 2 << 20, kShortBytes = 64 << 10;
+// Whether 128 bytes that a warp of one device stores at once to the other's memory arrive at once: so they do over NVLink, which is
+// known by its atomics, and within a device.
+bool whole_lines_between(int a, int b);
 
 // An inbox for messages of up to `most_bytes` and `most_rows` from each of `count` members.
 InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_rows);
 struct OneShot : RankSum {
   InboxShape box;
+  bool whole_lines; // between all members; the same on every member
 };
 void one_shot_all_reduce(const OneShot &p, cudaStream_t stream);
 

@@ -3,12 +3,15 @@
 // and sums them in group order, so that all members get the same bits. The residual and the RMSNorm that follow go with it.
 //
 // A block carries one row. Short messages bring an epoch with every eight bytes and need no other signal; longer ones are
-// followed by a flag a row. The epoch counts the calls of a group and lives on the device, so that a captured graph can be
+// followed by a flag a row, or bring an epoch with every line where the links keep lines whole (one_shot_lines.cu). The epoch counts the calls of a group and lives on the device, so that a captured graph can be
 // replayed. Inboxes are used by turns (two): a rank pushes call e + 2 only after its call e + 1 has ended, which has seen the
 // rows that each peer pushed when its call e had ended. An epoch comes again after 2^32 calls; a slot would have to lie
 // untouched for exactly so many to be mistaken.
+#include "kernels/cuda/one_shot_lines.h"
 #include "kernels/cuda/peers.cuh"
 #include "kernels/cuda/sum_rows.cuh"
+
+#include <algorithm>
 
 namespace llmrt::cuda {
 
@@ -42,7 +45,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads) one_shot_kernel(One
       char *to = static_cast<char *>(p.inbox[r]) + turn + p.rank * p.box.source_bytes;
       const int64_t at = row * row_bytes + c * kChunk;
       if constexpr (kPairs)
-        push_pairs(to + at, p.box.data_offset / 2, mine[j], epoch);
+        push_pairs(to + at, p.box.lines_offset / 2, mine[j], epoch);
       else
         *reinterpret_cast<uint4 *>(to + p.box.data_offset + at) = mine[j];
     }
@@ -74,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads) one_shot_kernel(One
       if constexpr (kPairs) {
         uint4 a, b;
         spin(p.host.given_up, [&] {
-          a = load_volatile(from + at), b = load_volatile(from + p.box.data_offset / 2 + at);
+          a = load_volatile(from + at), b = load_volatile(from + p.box.lines_offset / 2 + at);
           return a.y == epoch && a.w == epoch && b.y == epoch && b.w == epoch;
         });
         own.sum[j].add(make_uint4(a.x, a.z, b.x, b.z));
@@ -112,13 +115,21 @@ bool one_shot_takes(int64_t H, int64_t ld, DType act) {
   return H > 0 && H * size % kChunk == 0 && ld * size % kChunk == 0 && H * size <= kMostRowChunks * kChunk;
 }
 
-// Pairs double what crosses the links, so that they are for what is small when sent to all others.
-static int64_t most_pairs_bytes(int count) { return kPairsBytes / (count > 1 ? count - 1 : 1); }
+// What bringing the signal along costs grows with what crosses the links: a message of `most` bytes to all others.
+static int64_t to_each(int64_t most, int count) { return most / (count > 1 ? count - 1 : 1); }
+
+bool whole_lines_between(int a, int b) {
+  int atomics = a == b;
+  if (a != b)
+    require(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, a, b), "peer attributes");
+  return atomics != 0;
+}
 
 InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_rows) {
   auto round = [](int64_t bytes) { return ceil_div(bytes, 256) * 256; };
   InboxShape box;
-  box.data_offset = round(2 * (most_bytes < most_pairs_bytes(count) ? most_bytes : most_pairs_bytes(count)));
+  box.lines_offset = round(2 * std::min(most_bytes, to_each(kPairsBytes, count)));
+  box.data_offset = box.lines_offset + round(lines_bytes(std::min(most_bytes, to_each(kLinesBytes, count)), most_rows));
   box.flags_offset = box.data_offset + round(most_bytes);
   box.source_bytes = box.flags_offset + round(most_rows * 4);
   box.turn_bytes = box.source_bytes * count;
@@ -130,7 +141,10 @@ void tell_host(uint32_t *word, uint32_t value, cudaStream_t stream) { launch(tel
 void one_shot_all_reduce(const OneShot &p, cudaStream_t stream) {
   if (p.T <= 0)
     return;
-  const bool pairs = p.T * p.H * static_cast<int64_t>(dtype_bytes(p.act)) <= most_pairs_bytes(p.count);
+  const int64_t row_bytes = p.H * static_cast<int64_t>(dtype_bytes(p.act)), bytes = p.T * row_bytes;
+  if (p.whole_lines && bytes > to_each(kShortBytes, p.count) && bytes <= to_each(kLinesBytes, p.count) && lines_take(row_bytes))
+    return one_shot_in_lines(p, stream);
+  const bool pairs = bytes <= to_each(kPairsBytes, p.count);
   with_type(p.act, [&](auto type) {
     using T = decltype(type);
     if (p.norm.out)

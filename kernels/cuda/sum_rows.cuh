@@ -34,20 +34,34 @@ template <typename T> struct Chunk {
   }
 };
 
-// A block's row of a sum over ranks. kNorm: with residual and norm. kEach: chunks of a thread, blockDim.x apart.
-template <typename T, bool kNorm, int kEach> class SummedRow {
+// Which chunk a place, of a thread or on the link, belongs to: in order; or, in lines, seven to eight places, past all at the last.
+struct InOrder {
+  static __device__ __forceinline__ int chunk_at(int place) { return place; }
+};
+struct InLines {
+  static constexpr int kPlaces = 8, kCarried = 7;
+  static __device__ __forceinline__ int chunk_at(int place) {
+    return place % kPlaces == kCarried ? kMostRowChunks : place / kPlaces * kCarried + place % kPlaces;
+  }
+};
+
+// A block's row of a sum over ranks. kNorm: with residual and norm. kEach: places of a thread, blockDim.x apart.
+template <typename T, bool kNorm, int kEach, typename Places = InOrder> class SummedRow {
 public:
   Chunk<T> sum[kEach];
   const int chunks;
+  int64_t row;
 
   __device__ __forceinline__ SummedRow(const RankSum &call)
-      : chunks(static_cast<int>(call.H) / Chunk<T>::kElements), p(call), row(blockIdx.x) {}
+      : chunks(static_cast<int>(call.H) / Chunk<T>::kElements), row(blockIdx.x), p(call) {}
 
+  // Of the thread's place j.
+  static __device__ __forceinline__ int place(int j) { return static_cast<int>(threadIdx.x + j * blockDim.x); }
   // f(chunk, its index among the thread's).
   template <typename F> __device__ __forceinline__ void each(F &&f) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j)
-      if (const int c = static_cast<int>(threadIdx.x + j * blockDim.x); c < chunks)
+      if (const int c = Places::chunk_at(place(j)); c < chunks)
         f(c, j);
   }
   __device__ __forceinline__ char *data() const { return at(p.data, p.ld); }
@@ -98,7 +112,6 @@ private:
   __device__ __forceinline__ char *residual() const { return at(p.norm.residual, p.norm.ld_residual); }
 
   const RankSum &p;
-  const int64_t row;
   float weight[kNorm ? kEach : 1][kElements];
   uint4 before[kNorm ? kEach : 1];
 };

@@ -60,8 +60,10 @@ inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t
 inline constexpr uint64_t kCudaOneShotRanks = 8, kCudaSumStates = 2 * 8;
 inline constexpr int64_t kCudaOneShotRow = 64 << 10;
 inline uint64_t cudaOneShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t mostRows) {
-  const uint64_t pairs = (512 << 10) / (ranks - 1);
-  return 2 * ranks * (roundUp(2 * std::min(mostBytes, pairs), 256) + roundUp(mostBytes, 256) + roundUp(mostRows * 4, 256));
+  const uint64_t pairs = (512 << 10) / (ranks - 1), lines = (2 << 20) / (ranks - 1);
+  return 2 * ranks * (roundUp(2 * std::min(mostBytes, pairs), 256) +
+                      roundUp((ceilDiv(std::min(mostBytes, lines), 112) + mostRows) * 128, 256) + roundUp(mostBytes, 256) +
+                      roundUp(mostRows * 4, 256));
 }
 inline uint64_t cudaTwoShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t rowBytes, uint64_t mostRows) {
   return 2 * (ranks * (roundUp(mostBytes / ranks + rowBytes, 256) + roundUp(ceilDiv(mostRows, ranks) * 4, 256)) +

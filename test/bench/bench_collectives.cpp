@@ -1,8 +1,9 @@
-// All-reduce by size over the GPUs of this machine, for each way that ranks talk: our kernels in one shot and in two, and NCCL, in
-// CUDA graphs, each also with residual and RMSNorm; and ranks that meet on the host, over P2P and through host memory. bf16, rows
-// of up to 4096. Prints microseconds a call, and before that the device memory that NCCL's communicator takes.
+// All-reduce by size over the GPUs of this machine, for each way that ranks talk: our kernels in one shot (also without lines, as
+// over PCIe) and in two, and NCCL, in CUDA graphs, each also with residual and RMSNorm; and ranks that meet on the host, over P2P and
+// through host memory. bf16, rows of up to 4096. Prints microseconds a call, and before that the device memory that NCCL's
+// communicator takes.
 //
-//   bench_collectives [RANKS]     default: as many as there are GPUs
+//   bench_collectives [RANKS [push]]     default: as many as there are GPUs; push: our kernels alone
 #include "kernels/cuda/kernels.h"
 #include "runtime/exec/cuda/world.h"
 #include "test/unit/plan/plan_builder.h"
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +48,8 @@ struct RankState {
   std::unique_ptr<RankLink> met, host;
 };
 
+enum class Way { one_shot, one_shot_no_lines, two_shots };
+
 size_t free_bytes() {
   size_t free = 0, total = 0;
   CHECK(cudaMemGetInfo(&free, &total));
@@ -75,13 +79,19 @@ int main(int argc, char **argv) {
     options.cores_to_spare = true;
     return comm::HostWorld::create(options);
   };
+  bool whole_lines = true;
+  for (int a = 0; a < count; ++a)
+    for (int b = 0; b < count; ++b)
+      whole_lines = whole_lines && whole_lines_between(a, b);
   const auto met_world = world(), host_world = world();
   std::vector<RankState> ranks(count);
   uint32_t *host = nullptr;
   CHECK(cudaHostAlloc(reinterpret_cast<void **>(&host), 256, cudaHostAllocPortable));
   std::fill(host, host + 64, 0);
+  const bool others = argc < 3 || std::strcmp(argv[2], "push") != 0;
   ncclUniqueId id;
-  CHECK(ncclGetUniqueId(&id));
+  if (others)
+    CHECK(ncclGetUniqueId(&id));
   std::barrier together(count);
   auto serve = [&](int rank) {
     RankState &r = ranks[rank];
@@ -105,40 +115,45 @@ int main(int argc, char **argv) {
     CHECK(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
     CHECK(cudaDeviceSynchronize());
     together.arrive_and_wait();
-    const size_t before = free_bytes();
-    together.arrive_and_wait();
-    CHECK(ncclCommInitRank(&r.comm, count, id, rank));
-    together.arrive_and_wait();
-    const size_t joined = free_bytes();
-    CHECK(ncclAllReduce(r.data, r.data, kMost / 2, ncclBfloat16, ncclSum, r.comm, r.stream));
-    CHECK(cudaStreamSynchronize(r.stream));
-    together.arrive_and_wait();
-    const size_t summed = free_bytes();
-    CHECK(ncclGroupStart()); // a gather, to itself as well
-    CHECK(ncclSend(r.data, kMost / 4, ncclBfloat16, 0, r.comm, r.stream));
-    for (int from = 0; rank == 0 && from < count; ++from)
-      CHECK(ncclRecv(r.out, kMost / 4, ncclBfloat16, from, r.comm, r.stream));
-    CHECK(ncclGroupEnd());
-    CHECK(cudaStreamSynchronize(r.stream));
-    together.arrive_and_wait();
-    for (int at = 0; at < count; ++at) {
-      if (at == rank)
-        std::printf("NCCL on rank %d takes %.1f MiB to join, %.1f with the first sum, %.1f with the first gather\n", rank,
-                    double(before - joined) / (1 << 20), double(before - summed) / (1 << 20), double(before - free_bytes()) / (1 << 20));
+    const auto join_others = [&] {
+      const size_t before = free_bytes();
       together.arrive_and_wait();
-    }
-    std::vector<int> devices;
-    for (int i = 0; i < count; ++i)
-      devices.push_back(i);
-    r.met = std::make_unique<RankLink>(*plan, rank, exec::cuda::RankLinkOptions{devices, 1, 60, exec::Collectives::Peer}, *met_world);
-    r.host = std::make_unique<RankLink>(*plan, rank, exec::cuda::RankLinkOptions{devices, 1, 60, exec::Collectives::Host}, *host_world);
+      CHECK(ncclCommInitRank(&r.comm, count, id, rank));
+      together.arrive_and_wait();
+      const size_t joined = free_bytes();
+      CHECK(ncclAllReduce(r.data, r.data, kMost / 2, ncclBfloat16, ncclSum, r.comm, r.stream));
+      CHECK(cudaStreamSynchronize(r.stream));
+      together.arrive_and_wait();
+      const size_t summed = free_bytes();
+      CHECK(ncclGroupStart()); // a gather, to itself as well
+      CHECK(ncclSend(r.data, kMost / 4, ncclBfloat16, 0, r.comm, r.stream));
+      for (int from = 0; rank == 0 && from < count; ++from)
+        CHECK(ncclRecv(r.out, kMost / 4, ncclBfloat16, from, r.comm, r.stream));
+      CHECK(ncclGroupEnd());
+      CHECK(cudaStreamSynchronize(r.stream));
+      together.arrive_and_wait();
+      for (int at = 0; at < count; ++at) {
+        if (at == rank)
+          std::printf("NCCL on rank %d takes %.1f MiB to join, %.1f with the first sum, %.1f with the first gather\n", rank,
+                      double(before - joined) / (1 << 20), double(before - summed) / (1 << 20), double(before - free_bytes()) / (1 << 20));
+        together.arrive_and_wait();
+      }
+      std::vector<int> devices;
+      for (int i = 0; i < count; ++i)
+        devices.push_back(i);
+      r.met = std::make_unique<RankLink>(*plan, rank, exec::cuda::RankLinkOptions{devices, 1, 60, exec::Collectives::Peer}, *met_world);
+      r.host = std::make_unique<RankLink>(*plan, rank, exec::cuda::RankLinkOptions{devices, 1, 60, exec::Collectives::Host}, *host_world);
+    };
+    if (others)
+      join_others();
     if (rank == 0)
-      std::printf("%10s %9s %9s %9s | with norm %9s %9s %9s | on the host %9s %9s\n", "us; bytes", "one shot", "two shots", "NCCL",
-                  "one shot", "two shots", "NCCL", "peer", "host");
+      std::printf("%10s %9s %9s %9s %9s | with norm %9s %9s %9s %9s | on the host %9s %9s\n", "us; bytes", "one shot", "no lines",
+                  "two shots", "NCCL", "one shot", "no lines", "two shots", "NCCL", "peer", "host");
 
-    for (int64_t bytes = kRowBytes / 2; bytes <= kMost; bytes *= 2) {
+    for (int64_t bytes = kRowBytes / 2; bytes <= (others ? kMost : kPushMost); bytes *= 2) {
       const int64_t T = std::max<int64_t>(1, bytes / kRowBytes), H = bytes / 2 / T;
-      auto push = [&](bool twice, bool norm) {
+      auto push = [&](Way way, bool norm) {
+        const bool twice = way == Way::two_shots;
         RankSum p{};
         p.data = r.data, p.ld = p.H = H, p.T = T, p.act = DType::bf16, p.rank = rank, p.count = count;
         for (int i = 0; i < count; ++i)
@@ -149,7 +164,7 @@ int main(int argc, char **argv) {
         if (twice)
           two_shot_all_reduce({p, two_box}, r.stream);
         else
-          one_shot_all_reduce({p, one_box}, r.stream);
+          one_shot_all_reduce({p, one_box, whole_lines && way == Way::one_shot}, r.stream);
       };
       auto nccl = [&](bool norm) {
         CHECK(ncclAllReduce(r.data, r.data, size_t(T * H), ncclBfloat16, ncclSum, r.comm, r.stream));
@@ -211,16 +226,16 @@ int main(int argc, char **argv) {
       const bool fits = bytes <= kPushMost;
       std::vector<double> us;
       for (bool norm : {false, true}) {
-        us.push_back(in_graph(fits, [&] { push(false, norm); }));
-        us.push_back(in_graph(fits, [&] { push(true, norm); }));
-        us.push_back(in_graph(true, [&] { nccl(norm); }));
+        for (const Way way : {Way::one_shot, Way::one_shot_no_lines, Way::two_shots})
+          us.push_back(in_graph(fits, [&] { push(way, norm); }));
+        us.push_back(in_graph(others, [&] { nccl(norm); }));
       }
-      us.push_back(met(*r.met));
-      us.push_back(met(*r.host));
+      us.push_back(others ? met(*r.met) : 0);
+      us.push_back(others ? met(*r.host) : 0);
       if (rank == 0) {
         std::printf("%10lld", static_cast<long long>(bytes));
         for (size_t i = 0; i < us.size(); ++i) {
-          std::printf("%s", i == 3 ? " |          " : i == 6 ? " |            " : "");
+          std::printf("%s", i == 4 ? " |          " : i == 8 ? " |            " : "");
           us[i] > 0 ? std::printf(" %9.2f", us[i]) : std::printf(" %9s", "-");
         }
         std::printf("\n");
@@ -229,7 +244,8 @@ int main(int argc, char **argv) {
     }
     CHECK(cudaDeviceSynchronize());
     together.arrive_and_wait();
-    ncclCommDestroy(r.comm);
+    if (others)
+      ncclCommDestroy(r.comm);
   };
   std::vector<std::thread> threads;
   for (int rank = 0; rank < count; ++rank)

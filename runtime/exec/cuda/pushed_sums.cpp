@@ -45,10 +45,10 @@ PushedSums::Size PushedSums::size_of(const plan::LoadedPlan &plan, uint32_t rank
   return size;
 }
 
-PushedSums::PushedSums(const Size &size, int position, int count, uint32_t *at)
+PushedSums::PushedSums(const Size &size, int position, int count, bool whole_lines, uint32_t *at)
     : size_(size), one_(one_shot_shape(size, count)), two_(two_shot_shape(size, count)),
       two_at_(static_cast<size_t>(one_.bytes())), state_at_(two_at_ + static_cast<size_t>(two_.bytes())), position_(position),
-      count_(count), memory_(state_at_ + 2 * kStateBytes, "the inboxes of sums"), given_up_(sizeof(uint32_t)), at_(at) {
+      count_(count), whole_lines_(whole_lines), memory_(state_at_ + 2 * kStateBytes, "the inboxes of sums"), given_up_(sizeof(uint32_t)), at_(at) {
   *given_up() = 0;
 }
 
@@ -74,7 +74,7 @@ void PushedSums::all_reduce(const DevicePart &data, const PushLimits &limits, ui
   if (twice)
     k::two_shot_all_reduce({call, two_}, stream);
   else
-    k::one_shot_all_reduce({call, one_}, stream);
+    k::one_shot_all_reduce({call, one_, whole_lines_}, stream);
 }
 
 } // namespace llmrt::exec::cuda

@@ -34,9 +34,9 @@ public:
   };
   static Size size_of(const plan::LoadedPlan &plan, uint32_t rank, uint32_t group);
 
-  // On the current device. `position`: of this rank among `count` members. `at`: pinned word to which the
-  // device writes the seq of the sum that it begins.
-  PushedSums(const Size &size, int position, int count, uint32_t *at);
+  // On the current device. `position`: of this rank among `count` members. `whole_lines`: whether the links between all of them
+  // keep lines whole (kernels.h). `at`: pinned word to which the device writes the seq of the sum that it begins.
+  PushedSums(const Size &size, int position, int count, bool whole_lines, uint32_t *at);
 
   std::byte *inbox() const { return memory_.data(); }
   // Inboxes of all members, in group order; before the first sum.
@@ -59,6 +59,7 @@ private:
   llmrt::cuda::TwoShotShape two_;
   size_t two_at_, state_at_; // in the memory: the inbox of two shots, and the states of both
   int position_, count_;
+  bool whole_lines_;
   DeviceMemory memory_;
   PinnedMemory given_up_;
   uint32_t *at_;

@@ -102,7 +102,11 @@ void RankLink::join_pushed() {
   const int count = static_cast<int>(members(*group_).size());
   if ((size.one_bytes == 0 && size.two_bytes == 0) || count < 2 || count > k::kMaxPeers)
     return;
-  pushed_ = std::make_unique<PushedSums>(size, position_, count, reinterpret_cast<uint32_t *>(at_.data()));
+  bool whole_lines = true;
+  for (uint32_t a : members(*group_))
+    for (uint32_t b : members(*group_))
+      whole_lines = whole_lines && k::whole_lines_between(options_.devices[a], options_.devices[b]);
+  pushed_ = std::make_unique<PushedSums>(size, position_, count, whole_lines, reinterpret_cast<uint32_t *>(at_.data()));
   pushed_->connect(exchange_memory(pushed_->inbox()));
 }
 

@@ -13,20 +13,22 @@
 namespace llmrt::cuda::testing {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20, kMostRows = 64, kMostRowBytes = 64 << 10;
+constexpr int64_t kMostBytes = 3 << 20, kMostRows = 600, kMostRowBytes = 64 << 10;
 
 struct Shape {
   int64_t T, H;
   bool norm;
 };
 
+// In one shot over links that keep lines whole or not, or in two.
+enum class Way { lines, one_shot, two_shots };
+
 class Group {
 public:
-  // `twice`: for sums in two shots.
-  explicit Group(int count, bool twice = false) : count_(count), twice_(twice) {
+  Group(int count, Way way) : count_(count), way_(way) {
     box_ = one_shot_inbox(count, kMostBytes, kMostRows);
     two_box_ = two_shot_inbox(count, kMostBytes, kMostRowBytes, kMostRows);
-    const size_t bytes = static_cast<size_t>(twice ? two_box_.bytes() : box_.bytes());
+    const size_t bytes = static_cast<size_t>(way == Way::two_shots ? two_box_.bytes() : box_.bytes());
     cudaGetDeviceCount(&devices_);
     for (int r = 0; r < count; ++r) {
       cudaSetDevice(device(r));
@@ -65,15 +67,15 @@ public:
       sum.inbox[r] = inbox_[r];
     sum.state = state_[rank], sum.number = number, sum.norm = norm;
     sum.host.at = host_ + rank, sum.host.given_up = host_ + 63;
-    if (twice_)
+    if (way_ == Way::two_shots)
       two_shot_all_reduce({sum, two_box_}, stream);
     else
-      one_shot_all_reduce({sum, box_}, stream);
+      one_shot_all_reduce({sum, box_, way_ == Way::lines}, stream);
   }
 
 private:
   int count_, devices_ = 0;
-  bool twice_;
+  Way way_;
   InboxShape box_;
   TwoShotShape two_box_;
   std::array<void *, kMaxPeers> inbox_{};
@@ -90,11 +92,11 @@ struct Part {
   DeviceBytes out;
 };
 
-void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, bool twice = false) {
-  SCOPED_TRACE(::testing::Message() << count << " ranks, type " << int(act) << (graph ? ", graph" : "") << (twice ? ", two shots" : ""));
+void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, Way way) {
+  SCOPED_TRACE(::testing::Message() << count << " ranks, type " << int(act) << (graph ? ", graph" : ""));
   if (count > 1)
-    check(1, act, shapes, false, twice);
-  Group group(count, twice);
+    check(1, act, shapes, false, way);
+  Group group(count, way);
   std::vector<std::vector<std::unique_ptr<Part>>> parts(count);
   for (int r = 0; r < count; ++r) {
     ASSERT_CUDA(cudaSetDevice(group.device(r)));
@@ -179,9 +181,27 @@ void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, b
 }
 
 const std::vector<Shape> kShapes = {{1, 3584, false}, {1, 3584, true}, {32, 512, true},  {3, 576, false}, {32, 3584, true},
-                                    {2, 8, true},     {32, 8192, false}, {1, 12288, true}, {31, 16384, true}, {1, 64, false}};
+                                    {2, 8, true},     {32, 8192, false}, {1, 12288, true}, {31, 16384, true}, {1, 64, false},
+                                    {300, 576, true}, {600, 1000, false}, {40, 28672, true}, {9, 5000, true}};
 
-class AllReduce : public ::testing::TestWithParam<bool> {}; // in two shots
+// All of it is carried by lines of whole links only where those are whole: over NVLink, or within one GPU.
+bool links_are(Way way) {
+  int devices = 0;
+  cudaGetDeviceCount(&devices);
+  bool whole = true;
+  for (int a = 0; way == Way::lines && a < std::min(devices, 3); ++a)
+    for (int b = 0; b < std::min(devices, 3); ++b)
+      whole = whole && whole_lines_between(a, b);
+  return whole;
+}
+
+class AllReduce : public ::testing::TestWithParam<Way> {
+protected:
+  void SetUp() override {
+    if (!links_are(GetParam()))
+      GTEST_SKIP() << "needs links that keep lines whole (NVLink)";
+  }
+};
 
 TEST_P(AllReduce, EqualsTheSumOfAllRanks) {
   for (int count : {2, 3})
@@ -201,21 +221,24 @@ TEST_P(AllReduce, ReplaysInGraphs) {
     GTEST_SKIP() << "needs two GPUs";
   std::vector<Shape> shapes;
   for (int i = 0; i < 40; ++i)
-    shapes.push_back(kShapes[i % 7]);
+    shapes.push_back(kShapes[i * 3 % kShapes.size()]);
   check(2, DType::bf16, shapes, true, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Shots, AllReduce, ::testing::Bool(), [](const auto &info) { return info.param ? "Two" : "One"; });
+INSTANTIATE_TEST_SUITE_P(Ways, AllReduce, ::testing::Values(Way::lines, Way::one_shot, Way::two_shots), [](const auto &info) {
+  return info.param == Way::lines ? "InLines" : info.param == Way::one_shot ? "InOneShot" : "InTwoShots";
+});
 
 // A rank that never comes: the others stop once the host gives the group up, and say where they are.
 TEST_P(AllReduce, GivesUpWhenTold) {
-  check(1, DType::bf16, {{4, 512, false}}, false, GetParam());
+  const Shape shape = {100, 512, false};
+  check(1, DType::bf16, {shape}, false, GetParam());
   Group group(2, GetParam());
   ASSERT_CUDA(cudaSetDevice(group.device(0)));
-  Part part(0, {4, 512, false}, DType::bf16);
+  Part part(0, shape, DType::bf16);
   cudaStream_t stream = nullptr;
   ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  group.sum(0, part.data.device.get(), {4, 512, false}, DType::bf16, 17, {}, stream);
+  group.sum(0, part.data.device.get(), shape, DType::bf16, 17, {}, stream);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(group.at(0), 17u);
