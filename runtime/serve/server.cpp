@@ -30,7 +30,38 @@ void raise_descriptor_limit(size_t wanted) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Returns what it listens on.
+Tcp::endpoint listen(Tcp::acceptor &acceptor, const ServerOptions &options) {
+  const std::string where = options.host + ":" + std::to_string(options.port);
+  error_code error;
+  Tcp::resolver resolver(acceptor.get_executor());
+  auto found = resolver.resolve(options.host, std::to_string(options.port),
+                                Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
+  if (error || found.empty())
+    throw Error("cannot listen on " + where + ": the host is not known (" + error.message() + ")");
+  const Tcp::endpoint endpoint = found.begin()->endpoint();
+  auto check = [&](const error_code &e) {
+    if (e)
+      throw Error("cannot listen on " + where + ": " + e.message() +
+                  (e == asio::error::address_in_use ? "; another server has this port, choose one with --port" : ""));
+  };
+  acceptor.open(endpoint.protocol(), error);
+  check(error);
+  acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  acceptor.bind(endpoint, error);
+  check(error);
+  acceptor.listen(1024, error);
+  check(error);
+  return acceptor.local_endpoint();
+}
+
 } // namespace
+
+void check_address(const ServerOptions &options) {
+  asio::io_context io;
+  Tcp::acceptor acceptor(io);
+  listen(acceptor, options);
+}
 
 struct Server::Impl {
   Impl(Engine &e, std::shared_ptr<const Model> model, ServerOptions o)
@@ -39,7 +70,6 @@ struct Server::Impl {
         api(engine, std::move(model), {options.api_key, options.version, options.metrics_prefix, options.stall_seconds},
             [this](std::function<void()> work) { asio::post(pool, std::move(work)); }) {}
 
-  void listen();
   void accept();
   void on_accept(const error_code &error, Connection::Socket socket);
   std::vector<std::shared_ptr<Connection>> connections();
@@ -66,30 +96,6 @@ struct Server::Impl {
   bool ending = false, told = false;
   std::chrono::steady_clock::time_point end_of_grace, end_of_patience;
 };
-
-void Server::Impl::listen() {
-  const std::string where = options.host + ":" + std::to_string(options.port);
-  error_code error;
-  Tcp::resolver resolver(*io);
-  auto found = resolver.resolve(options.host, std::to_string(options.port),
-                                Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
-  if (error || found.empty())
-    throw Error("cannot listen on " + where + ": the host is not known (" + error.message() + ")");
-  endpoint = found.begin()->endpoint();
-  auto check = [&](const error_code &e) {
-    if (e)
-      throw Error("cannot listen on " + where + ": " + e.message() +
-                  (e == asio::error::address_in_use ? "; another server has this port, choose one with --port" : ""));
-  };
-  acceptor.open(endpoint.protocol(), error);
-  check(error);
-  acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  acceptor.bind(endpoint, error);
-  check(error);
-  acceptor.listen(1024, error);
-  check(error);
-  endpoint = acceptor.local_endpoint();
-}
 
 void Server::Impl::accept() {
   acceptor.async_accept(asio::make_strand(*io), [this](const error_code &error, Connection::Socket socket) {
@@ -195,7 +201,7 @@ void Server::Impl::close_all() {
 Server::Server(Engine &engine, std::shared_ptr<const Model> model, ServerOptions options)
     : impl_(std::make_unique<Impl>(engine, std::move(model), std::move(options))) {
   raise_descriptor_limit(impl_->options.max_connections + 256);
-  impl_->listen();
+  impl_->endpoint = listen(impl_->acceptor, impl_->options);
 }
 
 Server::~Server() {

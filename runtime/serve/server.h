@@ -32,6 +32,9 @@ struct ServerOptions {
   bool handle_signals = true;
 };
 
+/// Throws llmrt::Error with the address where a server could not listen now; to be asked before anything that takes long.
+void check_address(const ServerOptions &options);
+
 class Server {
 public:
   /// Listens. Throws llmrt::Error with the address when that is not possible. The engine must outlive the server.

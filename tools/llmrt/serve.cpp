@@ -102,6 +102,7 @@ private:
 void serve_plan(ServeFlags flags) {
   flags.server.version = LLMC_VERSION;
   flags.server.drain_time = std::chrono::seconds(flags.drain_seconds);
+  serve::check_address(flags.server); // before the weights are loaded
   Started started = start(flags.start, flags.max_queued, true);
   serve::Server server(*started.engine, describe(*started.plan), flags.server);
   serve::log_info("serving on " + server.url());

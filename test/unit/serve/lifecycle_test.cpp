@@ -208,8 +208,21 @@ TEST_F(Lifecycle, AddressInUse) {
   } catch (const Error &e) {
     EXPECT_NE(std::string(e.what()).find(std::to_string(same.port)), std::string::npos) << e.what();
   }
+  EXPECT_THROW(serve::check_address(same), Error);
   same.host = "no.such.host.invalid";
   EXPECT_THROW(serve::Server(engine, model, same), Error);
+  EXPECT_THROW(serve::check_address(same), Error);
+}
+
+// To ask takes nothing.
+TEST_F(Lifecycle, AddressIsFree) {
+  options.port = 0;
+  EXPECT_NO_THROW(serve::check_address(options));
+  start();
+  serve::ServerOptions other = options;
+  other.port = 0;
+  EXPECT_NO_THROW(serve::check_address(other));
+  EXPECT_NO_THROW(serve::check_address(other));
 }
 
 TEST_F(Lifecycle, RunsAgainAfterAnother) {
