@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace llmrt::exec {
@@ -40,12 +41,12 @@ CudaLibrary load_cuda() {
                      "where nvcc is found";
     return result;
   }
-  const auto count = reinterpret_cast<cuda::CountDevices>(dlsym(library, cuda::kCountEntry));
+  const auto why_none = reinterpret_cast<cuda::WhyNoDevices>(dlsym(library, cuda::kWhyEntry));
   const auto create = reinterpret_cast<cuda::CreateExecutor>(dlsym(library, cuda::kEntry));
-  if (!count || !create)
+  if (!why_none || !create)
     result.missing = std::string(cuda::kLibrary) + " is of another version of llmrt";
-  else if (count() == 0)
-    result.missing = "the driver shows no CUDA device";
+  else if (const char *reason = why_none())
+    result.missing = reason;
   else
     result.create = create;
   return result;
@@ -56,6 +57,15 @@ bool planned_for_cuda(const plan::LoadedPlan &plan) {
     if (plan.root().topology()->devices()->Get(plan.program(rank).device())->kind() != plan::DeviceKind::Cuda)
       return false;
   return true;
+}
+
+// The file of a driver for GPUs, if this machine has one and nobody has hidden all of them.
+std::string gpu_here() {
+  const char *shown = std::getenv("CUDA_VISIBLE_DEVICES");
+  const bool hidden = shown && (*shown == '\0' || *shown == '-');
+  constexpr const char *kDriver = "/dev/nvidiactl";
+  std::error_code ec;
+  return !hidden && std::filesystem::exists(kDriver, ec) ? kDriver : "";
 }
 
 } // namespace
@@ -77,6 +87,9 @@ std::unique_ptr<Executor> create_on_devices(const std::shared_ptr<const plan::Lo
   if (!library.create) {
     if (options.backend == "cuda")
       throw Error("the CUDA backend cannot be used: " + library.missing);
+    if (const std::string gpu = gpu_here(); !gpu.empty()) // which are not to stand idle for want of a library
+      throw Error("this machine has GPUs (" + gpu + "), and the CUDA backend cannot be used: " + library.missing +
+                  "; --backend cpu executes the plan on CPUs all the same");
     return nullptr;
   }
   return std::unique_ptr<Executor>(library.create(plan, options, on_done));

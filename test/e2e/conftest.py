@@ -1,4 +1,7 @@
 """Fixtures of the end-to-end tests."""
+import os
+import subprocess
+
 import pytest
 
 import harness
@@ -30,3 +33,29 @@ def plans(models, tmp_path_factory):
         return made[key]
 
     return get
+
+
+class NullGpus:
+    """Environments of processes that see GPUs which null_gpus.c makes up."""
+    H200 = "Made-up H200,90,140000,143771"
+
+    def __init__(self, folder, headers):
+        self.library, self.failing_library = (str(folder / f"lib{name}.so") for name in ("null_gpus", "failing_device"))
+        for library, source in (self.library, "e2e/null_gpus.c"), (self.failing_library, "gpu/failing_device.c"):
+            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{headers}", "-o", library, harness.ROOT / "test" / source,
+                            "-ldl", "-lpthread"], check=True)
+
+    def machine(self, *gpus, **more):
+        return {"LD_PRELOAD": self.library, "NULL_GPUS": ";".join(gpus), **more}
+
+    def failing(self, *gpus):
+        """The same where a device fails, as test/gpu/failing_device.c is told to."""
+        return self.machine(*gpus, LD_PRELOAD=f"{self.failing_library} {self.library}")
+
+
+@pytest.fixture(scope="session")
+def null_gpus(tmp_path_factory):
+    headers = [p for p in ("/usr/local/cuda/include", "/usr/include") if os.path.exists(f"{p}/cublasLt.h")]
+    if not headers or not (harness.BUILD / "lib/libllmrt_cuda.so").exists() or harness.SANITIZED:
+        pytest.skip("this build has no CUDA, or is sanitized, which suffers no library preloaded in front of it")
+    return NullGpus(tmp_path_factory.mktemp("null"), headers[0])

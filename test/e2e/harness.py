@@ -39,20 +39,20 @@ class Result:
         return f"exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
-def run(program: str, *args, cwd=None, timeout=120, ok=True) -> Result:
-    """Runs llmc or llmrt; with ok, a status other than 0 fails the test with the whole output."""
+def run(program: str, *args, cwd=None, env={}, timeout=120, ok=True) -> Result:
+    """Runs llmc or llmrt, with more variables in its environment; with ok, a status other than 0 fails the test with the whole output."""
     command = [str(PROGRAMS[program]), *map(str, args)]
-    result = Result(subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout * SLOW,
+    result = Result(subprocess.run(command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=timeout * SLOW,
                                    stdin=subprocess.DEVNULL))
     assert not ok or result.code == 0, f"{' '.join(command)}: {result}"
     assert not any(word in result.err for word in CRASHES), f"{' '.join(command)} crashed: {result}"
     return result
 
 
-def refused(program: str, *args, says=(), cwd=None) -> str:
+def refused(program: str, *args, says=(), cwd=None, env={}) -> str:
     """Runs a command that has to fail in a civil way: status 1 to 99, a short message, no crash. Every
     regular expression in `says` has to match the message, which is returned."""
-    result = run(program, *args, cwd=cwd, ok=False)
+    result = run(program, *args, cwd=cwd, env=env, ok=False)
     assert 0 < result.code < 100, f"expected a refusal, got {result}"
     text = result.err
     assert text.strip(), f"no message: {result}"
@@ -117,14 +117,14 @@ def free_port() -> int:
 class Server:
     """`llmrt serve` on a free port, as a context manager; leaving it checks that SIGTERM ends it well."""
 
-    def __init__(self, plan, *args, log=None):
+    def __init__(self, plan, *args, log=None, env={}):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = Path(log or f"{plan}.{self.port}.log")
         with open(self.log_path, "w") as log_file:
             self.process = subprocess.Popen([str(PROGRAMS["llmrt"]), "serve", str(plan), "--port", str(self.port),
                                              *map(str, args)], stdout=log_file, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL)
+                                            stdin=subprocess.DEVNULL, env={**os.environ, **env})
         try:
             self._wait_until_healthy(60 * SLOW)
         except BaseException:

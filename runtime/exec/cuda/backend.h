@@ -5,13 +5,13 @@
 
 namespace llmrt::exec::cuda {
 
-// The name of the library, beside the llmrt binary or in ../lib, and of its one function.
+// The name of the library, beside the llmrt binary or in ../lib, and of its functions.
 inline constexpr const char *kLibrary = "libllmrt_cuda.so";
 inline constexpr const char *kEntry = "llmrt_cuda_create_executor";
 
-// CUDA devices of this machine; 0 where the driver has none.
-using CountDevices = int (*)();
-inline constexpr const char *kCountEntry = "llmrt_cuda_count_devices";
+// Why this machine has no CUDA device to use, as half a sentence with the remedy, until the next call; null where it has one.
+using WhyNoDevices = const char *(*)();
+inline constexpr const char *kWhyEntry = "llmrt_cuda_why_no_devices";
 
 // As Executor::create(); the plan passed verification. Throws llmrt::Error.
 using CreateExecutor = Executor *(*)(const std::shared_ptr<const plan::LoadedPlan> &plan, const ExecutorOptions &options,

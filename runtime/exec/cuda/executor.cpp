@@ -1,10 +1,12 @@
 // The executor on GPUs: which rank runs where, loading, and the loop that runs steps.
 #include "runtime/exec/cuda/backend.h"
+#include "runtime/exec/cuda/devices.h"
 #include "runtime/exec/cuda/rank.h"
 #include "runtime/exec/cuda/staging.h"
 #include "runtime/exec/cuda/tracer.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/step_loop.h"
+#include "runtime/exec/weight_files.h"
 #include "runtime/exec/weight_loader.h"
 #include "runtime/plan/access.h"
 #include "runtime/support/affinity.h"
@@ -12,9 +14,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -26,72 +25,6 @@ namespace llmrt::exec::cuda {
 namespace {
 
 using namespace std::chrono_literals;
-
-int count_devices() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();
-    return 0;
-  }
-  return count;
-}
-
-std::string uuid_text(const cudaUUID_t &uuid) {
-  std::string text = "GPU-";
-  char pair[3];
-  for (int i = 0; i < 16; ++i) {
-    std::snprintf(pair, sizeof(pair), "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    text += pair;
-    if (i == 3 || i == 5 || i == 7 || i == 9)
-      text += '-';
-  }
-  return text;
-}
-
-// What hides devices of this machine, in brackets.
-std::string shown_devices() {
-  const char *shown = std::getenv("CUDA_VISIBLE_DEVICES");
-  return shown ? std::string(" (CUDA_VISIBLE_DEVICES shows '") + shown + "')" : std::string();
-}
-
-// The CUDA device of each rank: by UUID or PCI id where the plan names one, otherwise by the device's place in the topology.
-std::vector<int> place_ranks(const plan::LoadedPlan &plan, bool share) {
-  const int present = count_devices();
-  const auto &devices = *plan.root().topology()->devices();
-  std::vector<int> result;
-  for (uint32_t rank = 0; rank < plan.num_ranks(); ++rank) {
-    const plan::Device &device = *devices.Get(plan.program(rank).device());
-    int found = -1;
-    for (int i = 0; i < present && (plan::size_of(device.uuid()) || plan::size_of(device.pci_id())); ++i) {
-      cudaDeviceProp prop;
-      LLMRT_CHECK(cudaGetDeviceProperties(&prop, i));
-      char pci[32] = {};
-      LLMRT_CHECK(cudaDeviceGetPCIBusId(pci, sizeof(pci), i));
-      if (uuid_text(prop.uuid) == plan::view_of(device.uuid()) || plan::view_of(device.pci_id()) == pci)
-        found = i;
-    }
-    const bool named = plan::size_of(device.uuid()) || plan::size_of(device.pci_id());
-    if (named && found < 0)
-      throw Error("rank " + std::to_string(rank) + " of the plan runs on device " + plan::quoted(device.id()) + " (" +
-                  std::string(plan::view_of(device.uuid())) + " " + std::string(plan::view_of(device.pci_id())) +
-                  "), which this machine does not have or CUDA_VISIBLE_DEVICES hides: compile for this machine's topology");
-    if (!named)
-      found = share ? static_cast<int>(plan.program(rank).device()) % present : static_cast<int>(plan.program(rank).device());
-    if (found >= present)
-      throw Error("rank " + std::to_string(rank) + " of the plan's " + std::to_string(plan.num_ranks()) + " runs on device " +
-                  plan::quoted(device.id()) + ", for which " + std::to_string(found + 1) + " CUDA devices are needed, but there are " +
-                  std::to_string(present) + shown_devices() +
-                  ": compile with fewer ranks, or let ranks share GPUs (--share-devices)");
-    cudaDeviceProp prop;
-    LLMRT_CHECK(cudaGetDeviceProperties(&prop, found));
-    if (const unsigned capability = static_cast<unsigned>(prop.major * 10 + prop.minor); capability < device.capability())
-      throw Error("the plan was made for compute capability " + std::to_string(device.capability() / 10) + "." +
-                  std::to_string(device.capability() % 10) + ", device " + std::to_string(found) + " (" + prop.name + ") has " +
-                  std::to_string(prop.major) + "." + std::to_string(prop.minor) + ": compile for this machine's topology");
-    result.push_back(found);
-  }
-  return result;
-}
 
 // How far the ranks' threads are with starting, for the thread that waits for them.
 class Start {
@@ -141,8 +74,14 @@ private:
 class CudaExecutor final : public Executor {
 public:
   CudaExecutor(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options, StepDone on_done)
-      : plan_(std::move(plan)), devices_(place_ranks(*plan_, options.share_devices)) {
+      : plan_(std::move(plan)) {
     const uint32_t count = plan_->num_ranks();
+    // What can be wrong with machine and files comes out before anything large is taken or read.
+    const LiveMachine machine = live_machine();
+    devices_ = place_ranks(*plan_, machine, options.share_devices);
+    check_peers(*plan_, devices_, options.collectives, can_access);
+    WeightFiles(*plan_, options.plan_folder);
+    check_room(*plan_, machine, devices_, open_devices(devices_));
     make_ranks(options);
     load(options);
 
@@ -219,7 +158,7 @@ public:
   }
 
 private:
-  // All at once: the first touch of a device takes a good part of a second.
+  // All at once.
   void make_ranks(const ExecutorOptions &options) {
     const uint32_t count = plan_->num_ranks();
     ranks_.resize(count);
@@ -297,7 +236,11 @@ private:
 
 } // namespace llmrt::exec::cuda
 
-extern "C" int llmrt_cuda_count_devices() { return llmrt::exec::cuda::count_devices(); }
+extern "C" const char *llmrt_cuda_why_no_devices() {
+  static std::string why;
+  why = llmrt::exec::cuda::why_no_devices();
+  return why.empty() ? nullptr : why.c_str();
+}
 
 extern "C" llmrt::exec::Executor *llmrt_cuda_create_executor(const std::shared_ptr<const llmrt::plan::LoadedPlan> &plan,
                                                              const llmrt::exec::ExecutorOptions &options,

@@ -2,6 +2,7 @@
 // share beside its header.
 #pragma once
 
+#include "runtime/exec/cuda/devices.h"
 #include "runtime/exec/cuda/world.h"
 
 namespace llmrt::exec::cuda {
@@ -15,9 +16,7 @@ struct RankLink::Offer {
   ncclUniqueId id{};
 };
 
-// Whether kernels of one CUDA device can be let to the memory of another.
-bool can_access(int from, int to);
-// Lets those of the current device.
+// Lets kernels of the current device reach the memory of another that it can access.
 void enable_access(int to);
 
 constexpr size_t kEvents = 64; // rotated; a step uses each long after its last use has completed

@@ -10,13 +10,6 @@ namespace llmrt::exec::cuda {
 
 namespace k = llmrt::cuda;
 
-bool can_access(int from, int to) {
-  int can = from == to;
-  if (from != to)
-    LLMRT_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
-  return can != 0;
-}
-
 // Lets kernels of the current device reach the memory of another that it can access.
 void enable_access(int to) {
   int from = 0;
