@@ -103,7 +103,12 @@ struct PlanMemoryPass : llmc::exec::impl::ExecPlanMemoryBase<PlanMemoryPass> {
       program.setArenaBytes(static_cast<int64_t>(arena));
       int64_t onHost = ranksOnHost[device.getHost()], stages = mesh ? mesh.getPp() : 1;
       program.setWorkspaceBytes(static_cast<int64_t>(workspaceBytes(program, limits, device.getKind(), onHost)));
-      program.setCommBytes(static_cast<int64_t>(communicationBytes(program, limits, device.getKind(), stages)));
+      auto reaches = [&](int64_t peer) {
+        int64_t here = program.getDevice(), there = mesh ? mesh.getDevices()[peer] : here;
+        dist::LinkAttr link = topology.findLink(here, there);
+        return here == there || (link && link.getP2p());
+      };
+      program.setCommBytes(static_cast<int64_t>(communicationBytes(program, limits, device.getKind(), stages, reaches)));
     }
   }
 };

@@ -146,9 +146,10 @@ struct PushedSums {
 };
 } // namespace
 
-uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limits, StringRef kind, int64_t stages) {
-  // Messages to other stages, in as many slots as can be under way: on CPUs two of every send, on GPUs one a step in
-  // flight and one more.
+uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limits, StringRef kind, int64_t stages,
+                                        llvm::function_ref<bool(int64_t)> reaches) {
+  // Messages to other stages, in as many slots as can be under way: on CPUs two of every send; on GPUs one a step in flight and one
+  // more, where the receiver reads them there, and none where they go through the host's memory.
   uint64_t slots = kind == "cpu" ? 2 : std::max<int64_t>(stages, 1) + 1;
   struct Channel {
     uint64_t sends = 0, largest = 0;
@@ -157,7 +158,7 @@ uint64_t llmc::exec::communicationBytes(ProgramOp program, dist::LimitsAttr limi
   uint64_t scratch = 0, nccl = 0;
   PushedSums pushed;
   for (Operation &op : program.getBody().front()) {
-    if (auto send = dyn_cast<SendOp>(op)) {
+    if (auto send = dyn_cast<SendOp>(op); send && (kind == "cpu" || reaches(send.getPeer()))) {
       Channel &channel = channels[send.getPeer()];
       ++channel.sends;
       channel.largest = std::max(channel.largest, bufferBytes(send.getInput().getType(), limits));

@@ -15,8 +15,10 @@ inline constexpr int64_t kCpuCores = 16;
 // device's machine.
 uint64_t workspaceBytes(ProgramOp program, dist::LimitsAttr limits, llvm::StringRef kind, int64_t ranksOnHost);
 
-// What is under way to other ranks, or arrives from them in pieces. `stages`: of the pipeline.
-uint64_t communicationBytes(ProgramOp program, dist::LimitsAttr limits, llvm::StringRef kind, int64_t stages);
+// What is under way to other ranks, or arrives from them in pieces. `stages`: of the pipeline. `reaches(rank)`: whether that rank's
+// device reads the memory of this program's.
+uint64_t communicationBytes(ProgramOp program, dist::LimitsAttr limits, llvm::StringRef kind, int64_t stages,
+                            llvm::function_ref<bool(int64_t)> reaches);
 
 // Rows of a buffer at its largest.
 int64_t maxRows(Rows rows, dist::LimitsAttr limits);

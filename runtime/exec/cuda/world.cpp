@@ -48,7 +48,7 @@ void RankLink::join_group(uint32_t group) {
   for (uint32_t a : members(group)) {
     used.push_back(options_.devices[a]);
     for (uint32_t b : members(group))
-      reach = reach && can_access(options_.devices[a], options_.devices[b]);
+      reach = reach && reachable(a, b);
   }
   // Kernels of NCCL and of pushed sums wait for other GPUs while they run. Where another rank runs on the same GPU, of this
   // group or of another stage, they can keep its kernels from being loaded or started while those are what they wait for.

@@ -89,7 +89,7 @@ private:
   void tokens_met(int32_t *tokens, size_t count, int root, cudaStream_t stream); // of the member at position `root`
   void finish(uint32_t group, uint32_t seq, cudaStream_t stream);
   const std::vector<int64_t> &widths(uint32_t group, const DevicePart &in);
-  bool reachable(uint32_t peer) const;
+  bool reachable(uint32_t a, uint32_t b) const;
   size_t scratch_bytes() const;
   std::byte *scratch(size_t bytes);
 

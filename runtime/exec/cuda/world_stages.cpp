@@ -3,42 +3,51 @@
 #include "runtime/exec/cuda/meeting.h"
 #include "runtime/plan/access.h"
 
+#include <algorithm>
+
 namespace llmrt::exec::cuda {
 
 namespace k = llmrt::cuda;
 
+// Slots are there, and counted, from the start: a message is of as many rows as a step can have.
 void RankLink::join_stages(const plan::LoadedPlan &plan) {
+  const plan::Limits &limits = *plan.root().limits();
+  std::map<uint32_t, size_t> largest; // message to each peer
   for (const plan::Op *op : plan::each(plan.program(rank_).ops())) {
-    if (const plan::Recv *recv = op->op_as_Recv(); recv && reachable(recv->peer()))
+    if (const plan::Recv *recv = op->op_as_Recv(); recv && reachable(rank_, recv->peer()))
       enable_access(options_.devices[recv->peer()]);
     const plan::Send *send = op->op_as_Send();
-    if (!send || !reachable(send->peer()))
+    if (!send || !reachable(rank_, send->peer()))
       continue;
-    Channel &channel = channels_[send->peer()];
+    const plan::Buffer &buffer = plan.buffer(rank_, *send->input());
+    const uint64_t rows = buffer.rows() == plan::Rows::Tokens ? limits.max_batched_tokens() : limits.max_logits_rows();
+    size_t &bytes = largest[send->peer()];
+    bytes = std::max<size_t>(bytes, rows * send->input()->cols() * plan::block_bytes(buffer.dtype()));
+  }
+  for (const auto &[peer, bytes] : largest) {
+    Channel &channel = channels_[peer];
     for (unsigned i = 0; i <= options_.in_flight; ++i) {
-      channel.slots.emplace_back();
+      channel.slots.emplace_back(bytes, "messages of rank " + std::to_string(rank_) + " to rank " + std::to_string(peer));
       channel.events.push_back(std::make_unique<Event>());
     }
   }
 }
 
-// The same answer on both sides: each must be able to read the other's memory.
-bool RankLink::reachable(uint32_t peer) const {
-  const int here = options_.devices[rank_], there = options_.devices[peer];
-  return options_.collectives != Collectives::Host && can_access(here, there) && can_access(there, here);
+// The same answer on both sides: each must be able to read the other's memory, and the plan, unless told otherwise, must say so.
+bool RankLink::reachable(uint32_t a, uint32_t b) const {
+  const int here = options_.devices[a], there = options_.devices[b];
+  return options_.collectives != Collectives::Host && (options_.collectives == Collectives::Peer || joined_by_peers(plan_, a, b)) &&
+         can_access(here, there) && can_access(there, here);
 }
 
 // A slot is used again when as many sends have followed as there are slots, which is more than steps can be under way: the
 // step that used it has ended.
 void RankLink::send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStream_t stream) {
-  if (!reachable(peer))
+  if (!reachable(rank_, peer))
     return staged_.send(peer, seq, in, stream);
   Channel &channel = channels_[peer];
   const int64_t size = in.size();
   const size_t slot = channel.next++ % channel.slots.size();
-  const size_t bytes = static_cast<size_t>(in.rows * in.cols * size);
-  if (channel.slots[slot].size() < bytes)
-    channel.slots[slot] = DeviceMemory(bytes, "a message between stages");
   k::copy_rows(channel.slots[slot].data(), in.cols * size, in.data, in.ld * size, in.rows, in.cols * size, stream);
   LLMRT_CHECK(cudaEventRecord(*channel.events[slot], stream));
   Offer mine;
@@ -48,7 +57,7 @@ void RankLink::send(uint32_t peer, uint32_t seq, const DevicePart &in, cudaStrea
 }
 
 void RankLink::recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStream_t stream) {
-  if (!reachable(peer))
+  if (!reachable(rank_, peer))
     return staged_.recv(peer, seq, out, stream);
   Offer theirs;
   host_.recv(peer, seq, {&theirs, 1, sizeof(Offer), sizeof(Offer)});

@@ -23,6 +23,8 @@ std::shared_ptr<const plan::LoadedPlan> a_plan() {
   plan::testing::TinySpec spec;
   spec.tp = kRanks, spec.pp = 1, spec.hidden = 4096, spec.layers = 1, spec.max_batched_tokens = 128, spec.max_logits_rows = 128;
   plan::PlanT plan = plan::testing::build_tiny_plan(spec);
+  for (auto &link : plan.topology->links)
+    link->p2p = true;
   for (auto &program : plan.programs)
     for (auto &op : program->ops)
       if (plan::AllReduceT *sum = op->op.AsAllReduce())
