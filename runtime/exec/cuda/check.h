@@ -9,17 +9,23 @@
 
 namespace llmrt::exec::cuda {
 
+// What a device or a library of CUDA's refused, which does not know for which rank.
+class DeviceError : public Error {
+public:
+  using Error::Error;
+};
+
 inline void check(cudaError_t status, const char *call) {
   if (status != cudaSuccess)
-    throw Error(std::string("CUDA: ") + call + " failed: " + cudaGetErrorString(status));
+    throw DeviceError(std::string("CUDA: ") + call + " failed: " + cudaGetErrorString(status));
 }
 inline void check(cublasStatus_t status, const char *call) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(std::string("cuBLASLt: ") + call + " failed: " + cublasGetStatusString(status));
+    throw DeviceError(std::string("cuBLASLt: ") + call + " failed: " + cublasGetStatusString(status));
 }
 inline void check(ncclResult_t status, const char *call) {
   if (status != ncclSuccess)
-    throw Error(std::string("NCCL: ") + call + " failed: " + ncclGetErrorString(status));
+    throw DeviceError(std::string("NCCL: ") + call + " failed: " + ncclGetErrorString(status));
 }
 
 } // namespace llmrt::exec::cuda

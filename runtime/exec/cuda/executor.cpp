@@ -10,6 +10,7 @@
 #include "runtime/exec/weight_loader.h"
 #include "runtime/plan/access.h"
 #include "runtime/support/affinity.h"
+#include "runtime/support/end_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,6 +26,9 @@ namespace llmrt::exec::cuda {
 namespace {
 
 using namespace std::chrono_literals;
+
+// What devices get to let go of what they run, once a rank has failed.
+constexpr auto kMostToEnd = 10s;
 
 // How far the ranks' threads are with starting, for the thread that waits for them.
 class Start {
@@ -125,8 +129,14 @@ public:
     loop.on_done = std::move(on_done);
     loop_ = std::make_unique<StepLoop>(std::move(loop), *world_);
     start->wait(count, options.on_capture);
+    if (!world_->aborted())
+      return;
+    watch_.arm(world_->reason(), kMostToEnd);
+    throw Error(world_->reason());
+  }
+  ~CudaExecutor() override {
     if (world_->aborted())
-      throw Error(world_->reason());
+      watch_.arm(world_->reason(), kMostToEnd);
   }
 
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
@@ -213,6 +223,7 @@ private:
       rank->ready();
   }
 
+  EndWatch watch_; // first: it sees the end of all else
   std::shared_ptr<const plan::LoadedPlan> plan_;
   std::vector<int> devices_; // of each rank
   std::map<std::string, std::shared_ptr<AlgorithmCache>> caches_; // by context

@@ -4,6 +4,11 @@
 
 namespace llmrt::exec::cuda {
 
+// Whether rows are of a form that pushed sums take along.
+static bool inChunks(const Operand &o) {
+  return k::one_shot_takes(o.cols, o.ld, o.type) && reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
+}
+
 // A sum, with the norm that follows it and is its only reader: small ones carry the norm along.
 void ProgramBuilder::addSum(const plan::AllReduce &o) {
   out_.has_collectives_ = true;
@@ -13,7 +18,8 @@ void ProgramBuilder::addSum(const plan::AllReduce &o) {
   };
   SumNorm norm;
   k::AddRmsNorm after{};
-  if (const plan::AddRmsNorm *next = normOfSum(o, index_)) {
+  const plan::AddRmsNorm *next = normOfSum(o, index_);
+  if (next && inChunks(operand(next->residual())) && inChunks(operand(next->out()))) {
     after = normCall(*next);
     norm = {after.out, after.residual, static_cast<const float *>(after.weight), after.ld_out, after.ld_residual, after.eps,
             after.weight_offset};

@@ -98,7 +98,36 @@ void Rank::ready() {
   program_ = std::make_unique<Program>(*plan_, rank_, DeviceBases{weights_.data(), arena_.data(), kv_.data()});
 }
 
+// What the device or a library refuses becomes an error that says what the rank did, where it runs, and the collective that the
+// device had come to. Other errors know themselves.
+template <typename F> void Rank::named(const std::string &what, F &&f) const {
+  const auto say = [&](const char *why) { throw Error(what + " of " + whereabouts() + " failed: " + why); };
+  try {
+    f();
+  } catch (const DeviceError &e) {
+    say(e.what());
+  } catch (const Error &) {
+    throw;
+  } catch (const std::exception &e) { // of a kernel
+    say(e.what());
+  }
+}
+
+std::string Rank::whereabouts() const {
+  const std::string where = link_ ? link_->where() : std::string();
+  return "rank " + std::to_string(rank_) + " on CUDA device " + std::to_string(device_) +
+         (where.empty() ? std::string() : ", last " + where + ",");
+}
+
 void Rank::join(const RankLinkOptions &options, comm::HostWorld &world, bool eager) {
+  named("the start", [&] { join_others(options, world, eager); });
+}
+
+void Rank::capture(const std::function<void(size_t done)> &progress) {
+  named("the capture of decode steps", [&] { capture_all(progress); });
+}
+
+void Rank::join_others(const RankLinkOptions &options, comm::HostWorld &world, bool eager) {
   LLMRT_CHECK(cudaSetDevice(device_));
   deadline_s_ = options.deadline_s;
   if (plan_->num_ranks() > 1)
@@ -144,7 +173,7 @@ std::unique_ptr<Graph> Rank::capture(const OpContext &context) const {
 // The largest first, so that too little memory for them shows at once. Each sequence count runs once before, for algorithms
 // are chosen by timing them, and what ranks tell each other once is told: one sequence of one token, whose key and value go
 // nowhere.
-void Rank::capture(const std::function<void(size_t done)> &progress) {
+void Rank::capture_all(const std::function<void(size_t done)> &progress) {
   if (!graphs_)
     return;
   auto batch = std::make_shared<StepBatch>();
@@ -168,7 +197,8 @@ void Rank::capture(const std::function<void(size_t done)> &progress) {
     }
     const std::string what = "the run before graphs of " + std::to_string(*bucket) + " sequences are captured";
     LLMRT_CHECK(cudaEventRecord(*computed_, *stream_));
-    check(wait_for(*computed_, what), (what + " on rank " + std::to_string(rank_)).c_str());
+    if (const cudaError_t status = wait_for(*computed_, what); status != cudaSuccess)
+      lost(status);
     progress(graph_by_bucket_.size());
   }
 }
@@ -218,21 +248,8 @@ std::byte *Rank::logits_memory(const Turn &other) {
   return memory.data();
 }
 
-// What the device or a library refused becomes an error with rank, step and the collective that the device had come to.
 void Rank::launch(const Step &step) {
-  try {
-    queue(step);
-  } catch (const comm::Aborted &) {
-    throw;
-  } catch (const std::exception &e) {
-    throw Error(whereabouts(step) + " failed: " + e.what());
-  }
-}
-
-std::string Rank::whereabouts(const Step &step) const {
-  const std::string where = link_ ? link_->where() : std::string();
-  return "step " + std::to_string(step.batch->id) + " of rank " + std::to_string(rank_) + " on CUDA device " + std::to_string(device_) +
-         (where.empty() ? std::string() : ", last " + where + ",");
+  named("step " + std::to_string(step.batch->id), [&] { queue(step); });
 }
 
 void Rank::queue(const Step &step) {
@@ -321,7 +338,7 @@ bool Rank::poll(const Step &step, LogitsView &view) {
     return false;
   }
   if (status != cudaSuccess)
-    throw Error(whereabouts(step) + " failed: " + cudaGetErrorString(status));
+    named("step " + std::to_string(step.batch->id), [&] { lost(status); });
   if (step.batch->observer)
     step.batch->observer->end(step.batch->id, rank_, kPhaseStep);
   ++collected_;
@@ -332,6 +349,12 @@ bool Rank::poll(const Step &step, LogitsView &view) {
   view.data = reinterpret_cast<const float *>(turn.logits);
   view.tokens = turn.drawn ? reinterpret_cast<const int32_t *>(turn.host_tokens.data()) : nullptr;
   return true;
+}
+
+// What a device reports once it has failed, it reports for as long as the process lives.
+void Rank::lost(cudaError_t status) {
+  throw DeviceError(std::string(cudaGetErrorString(status)) + "; this process can use the device no more (the kernel's log, dmesg, may "
+                    "say why with an Xid of NVRM): start it again");
 }
 
 // What the device waits for is over when the world has ended, or has taken too long.

@@ -61,12 +61,16 @@ private:
     PinnedMemory host_tokens;    // and for the host
     std::unique_ptr<Event> finished;
   };
+  void join_others(const RankLinkOptions &options, comm::HostWorld &world, bool eager);
+  void capture_all(const std::function<void(size_t done)> &progress);
   StepShape shape_of(const Step &step) const;
   void queue(const Step &step);
-  std::string whereabouts(const Step &step) const;
+  std::string whereabouts() const;
+  template <typename F> void named(const std::string &what, F &&f) const;
   bool is_late(Clock::time_point since) const;
   cudaError_t wait_for(cudaEvent_t event, const std::string &what);
   [[noreturn]] void give_up(const std::string &what);
+  [[noreturn]] static void lost(cudaError_t status);
   const int32_t *tokens_before(const Step &step);
   void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
   std::unique_ptr<Graph> capture(const OpContext &context) const;

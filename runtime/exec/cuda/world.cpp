@@ -140,6 +140,9 @@ void RankLink::check_sequence(uint32_t group, uint32_t seq) {
 // What the device has come to, for collectives that do not tell themselves.
 void RankLink::tell(uint32_t seq, cudaStream_t stream) { k::tell_host(reinterpret_cast<uint32_t *>(at_.data()), seq, stream); }
 
+// What the host has come to, in collectives where ranks meet there.
+void RankLink::note(uint32_t seq) { *reinterpret_cast<volatile uint32_t *>(at_.data()) = seq; }
+
 // What the program's gathers and sums will want at most, so that it is there, and counted, from the start.
 size_t RankLink::scratch_bytes() const {
   int64_t most = 0;
@@ -185,11 +188,13 @@ void RankLink::all_reduce(uint32_t group, uint32_t seq, const DevicePart &data, 
   if (nccl_ && data.dense()) {
     tell(seq, stream);
     nccl_->all_reduce(data, stream);
-  } else if (met_) {
-    sum_met(group, seq, data, stream);
-  } else {
-    staged_.all_reduce(group, seq, data, stream);
+    return;
   }
+  note(seq);
+  if (met_)
+    sum_met(group, seq, data, stream);
+  else
+    staged_.all_reduce(group, seq, data, stream);
 }
 
 void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in,
@@ -208,11 +213,13 @@ void RankLink::gather(uint32_t group, uint32_t seq, int root, const DevicePart &
         receives ? scratch(static_cast<size_t>(std::max(in.rows, max_logits_rows_) * total * in.size())) : nullptr;
     tell(seq, stream);
     nccl_->gather(root, out, in, columns, parts, stream);
-  } else if (met_) {
-    gather_met(group, seq, root, out, in, stream);
-  } else {
-    staged_.gather(group, seq, root, receives, out, in, widths(group, in), stream);
+    return;
   }
+  note(seq);
+  if (met_)
+    gather_met(group, seq, root, out, in, stream);
+  else
+    staged_.gather(group, seq, root, receives, out, in, widths(group, in), stream);
 }
 
 // Widths differ by rank and are the plan's, so each member tells its own once, at the first gather.

@@ -64,7 +64,7 @@ public:
   // gone.
   void stop_waiting();
   void abort();
-  // "in all-reduce 17 of group 'ranks 0-1'", where the device has told; empty otherwise.
+  // "in all_reduce 17 of group 'ranks 0-1'": what this rank has come to; empty before the first collective.
   std::string where() const;
 
   // Whether some group has all ranks of the plan, which hand_round_tokens() takes.
@@ -84,6 +84,7 @@ private:
   void join_stages(const plan::LoadedPlan &plan);
   void check_sequence(uint32_t group, uint32_t seq);
   void tell(uint32_t seq, cudaStream_t stream);
+  void note(uint32_t seq);
   void sum_met(uint32_t group, uint32_t seq, const DevicePart &data, cudaStream_t stream);
   void gather_met(uint32_t group, uint32_t seq, int root, const DevicePart &out, const DevicePart &in, cudaStream_t stream);
   void tokens_met(int32_t *tokens, size_t count, int root, cudaStream_t stream); // of the member at position `root`
