@@ -1,6 +1,7 @@
 """What keeps `llmrt` from starting on devices, said at once and in words: no driver or one too old, a library of CUDA's that is missing,
 a port that is taken, and, with GPUs that null_gpus.c makes up, a machine that is not the plan's. The rest of what is refused is in
 test/unit/exec/placement_test.cpp."""
+import json
 import os
 import re
 import shutil
@@ -87,6 +88,29 @@ def runs_on(machine, plan, *more):
 
 def test_a_machine_that_is_the_plans(plan, null_gpus):
     assert "captured" in runs_on(null_gpus.machine(null_gpus.H200, null_gpus.H200), plan)
+
+
+@pytest.mark.parametrize("tp,pp,more", [
+    (1, 1, ("--eager",)), (2, 1, ("--check-collectives",)), (2, 1, ("--collectives", "nccl")), (2, 1, ("--collectives", "host")), (1, 2, ()),
+    (2, 1, ("--no-run-ahead",)), (3, 2, ("--share-devices",)), (2, 2, ("--share-devices",)), (5, 1, ("--share-devices", "--collectives", "host")),
+    (5, 1, ("--share-devices", "--collectives", "peer"))])
+@pytest.mark.parametrize("sampling", [("--temperature", 0), ("--temperature", 1, "--top-p", 0.9), ("--temperature", 0, "--repetition-penalty", 1.2)])
+def test_every_layout_comes_to_its_end(tp, pp, more, sampling, plans, tmp_path, null_gpus):
+    """Prompts that take several steps and a batch, by every way that ranks talk; every token drawn is 0, from logits that are all 0."""
+    topo = tmp_path / "topo.json"
+    device = {"kind": "cuda", "memory": "4GiB", "capability": "9.0", "memory_bandwidth": "3TB/s", "peak_flops": "900TFLOPS"}
+    link = {"kind": "NV18", "bandwidth": "400GB/s", "p2p": True}
+    topo.write_text(json.dumps({"device_defaults": device, "default_link": link, "devices": [{"id": f"gpu{i}"} for i in range(6)]}))
+    plan = plans("llama-tied", tp, pp, "--max-batched-tokens", 64, "--max-num-seqs", 8, topo=topo)
+    prompts = [[1 + i % 50 for i in range(n)] for n in (1, 5, 100, 70, 3)]
+    (tmp_path / "prompts.json").write_text(json.dumps(prompts))
+    done = harness.run("llmrt", "run", plan, "--prompt-file", tmp_path / "prompts.json", "--max-tokens", 7, "--ignore-eos", "--json", *sampling,
+                       "--backend", "cuda", "--no-algorithm-cache", *more, env=null_gpus.machine(*[null_gpus.H200] * 2))
+    answers = json.loads(done.out)
+    assert [a["prompt_ids"] for a in answers] == prompts
+    assert [len(a["token_ids"]) for a in answers] == [7] * 5, answers
+    if sampling == ("--temperature", 0):
+        assert {t for a in answers for t in a["token_ids"]} == {0}
 
 
 def test_too_few_devices(plan, null_gpus):
