@@ -41,18 +41,21 @@ void check_starts(const StepBatch &batch, const char *name, const std::vector<in
 }
 
 void check_sequence(const StepLimits &limits, const StepBatch &batch, size_t seq) {
-  const std::string name = "sequence " + std::to_string(seq);
+  const auto name = [&] { return "sequence " + std::to_string(seq); };
   const int64_t first = batch.seq_starts[seq], rows = batch.seq_starts[seq + 1] - first;
   const int64_t context = batch.context_lens[seq];
   if (context < rows || context > limits.max_model_len)
-    refuse(batch, name + " has a context of " + str(context) + " tokens, which must lie between its " + str(rows) +
+    refuse(batch, name() + " has a context of " + str(context) + " tokens, which must lie between its " + str(rows) +
                       " new ones and the plan's max_model_len of " + std::to_string(limits.max_model_len));
   const int64_t page_size = limits.page_size, needed = (context + page_size - 1) / page_size;
   const int32_t *pages = batch.pages.data() + batch.page_starts[seq];
   const int64_t given = batch.page_starts[seq + 1] - batch.page_starts[seq];
   if (given < needed)
-    refuse(batch, name + " has " + str(given) + " pages, but its context of " + str(context) + " tokens needs " +
+    refuse(batch, name() + " has " + str(given) + " pages, but its context of " + str(context) + " tokens needs " +
                       str(needed) + " of " + str(page_size));
+  if (const int64_t most = (limits.max_model_len + page_size - 1) / page_size; given > most)
+    refuse(batch, name() + " has " + str(given) + " pages, more than the " + str(most) + " of " + str(page_size) +
+                      " tokens that the plan's max_model_len of " + std::to_string(limits.max_model_len) + " can fill");
   // All are looked at without a branch: the sign bit is set where one is negative or beyond the last page.
   const uint32_t last_page = static_cast<uint32_t>(std::min<int64_t>(limits.num_pages, int64_t{1} << 31) - 1);
   uint32_t wrong = 0;
@@ -60,15 +63,15 @@ void check_sequence(const StepLimits &limits, const StepBatch &batch, size_t seq
     wrong |= static_cast<uint32_t>(pages[i]) | (last_page - static_cast<uint32_t>(pages[i]));
   for (int64_t i = 0; i < given && wrong >> 31; ++i)
     if (static_cast<uint32_t>(pages[i]) >= limits.num_pages)
-      refuse(batch, name + " names page " + str(pages[i]) + ", and there are " + std::to_string(limits.num_pages));
+      refuse(batch, name() + " names page " + str(pages[i]) + ", and there are " + std::to_string(limits.num_pages));
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = first + i, position = context - rows + i;
     if (batch.positions[row] != position)
-      refuse(batch, "row " + str(row) + " of " + name + " is at position " + str(batch.positions[row]) +
+      refuse(batch, "row " + str(row) + " of " + name() + " is at position " + str(batch.positions[row]) +
                         ", but its context of " + str(context) + " tokens puts it at " + str(position));
     const int64_t slot = pages[position / page_size] * page_size + position % page_size;
     if (batch.slot_mapping[row] != slot)
-      refuse(batch, "row " + str(row) + " of " + name + " writes slot " + str(batch.slot_mapping[row]) +
+      refuse(batch, "row " + str(row) + " of " + name() + " writes slot " + str(batch.slot_mapping[row]) +
                         ", but its pages put position " + str(position) + " at slot " + str(slot));
   }
 }

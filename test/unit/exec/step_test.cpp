@@ -69,6 +69,8 @@ TEST(StepChecks, EachWayToSpoilAStepIsRefused) {
       {[](StepBatch &b) { b.page_starts = {0, 1, 5}; }, "has 1 pages, but its context of 7 tokens needs 2 of 4"},
       {[](StepBatch &b) { b.page_starts = {0, 6, 5}; }, "page_starts[2] is 5 after 6"},
       {[](StepBatch &b) { b.page_starts[2] = 4; }, "page_starts runs from 0 to 4 where it must run from 0 to 5"},
+      {[](StepBatch &b) { b.pages.resize(20), b.page_starts[2] = 20; },
+       "sequence 1 has 18 pages, more than the 16 of 4 tokens that the plan's max_model_len of 64 can fill"},
       {[](StepBatch &b) { b.pages[1] = 20; }, "page 20, and there are 20"},
       {[](StepBatch &b) { b.pages[1] = -1; }, "page -1"},
       {[](StepBatch &b) { b.slot_mapping[3] += 1; }, "row 3 of sequence 1 writes slot 22"},
