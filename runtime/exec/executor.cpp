@@ -82,6 +82,7 @@ public:
 
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
 
+  bool accepts() const override { return loop_->accepts(); }
   unsigned max_in_flight() const override { return loop_->in_flight(); }
   std::string backend() const override { return "cpu"; }
   uint32_t num_pages() const override { return num_pages_; }

@@ -36,7 +36,7 @@ struct StepBatch {
   std::vector<int32_t> seq_starts;    // [S+1] first row of each sequence; seq_starts[S] = T
   std::vector<int32_t> context_lens;  // [S] tokens in the cache once this step is done
   std::vector<int32_t> page_starts;   // [S+1] ranges of `pages`
-  std::vector<int32_t> pages;         // page ids of each sequence, covering its context_lens
+  std::vector<int32_t> pages;         // page ids of each sequence, covering its context_lens, and its longest context at most
   std::vector<int64_t> slot_mapping;  // [T] page * page_size + offset in the page
   std::vector<int32_t> logits_rows;   // [R] rows of T whose logits are wanted, ascending; R may be 0
   // [R], or empty: no row is drawn by the executor. Only for executors that sample().
@@ -107,6 +107,9 @@ public:
   // Queues a step; blocks while max_in_flight() steps are unfinished. Steps finish in the order submitted.
   // The batch must fit the plan's limits; one that does not throws llmrt::Error and changes nothing.
   virtual void submit(std::shared_ptr<const StepBatch> batch) = 0;
+
+  // Whether submit() would return at once, also from within StepDone. The answer holds until the next submit().
+  virtual bool accepts() const = 0;
 
   // Steps that can be in flight at once: the pipeline depth, or two where the executor runs ahead. Two steps in flight share
   // a sequence only where it does.

@@ -46,6 +46,10 @@ public:
 
   // As Executor::submit().
   void submit(std::shared_ptr<const StepBatch> batch);
+  // As Executor::accepts().
+  bool accepts() const {
+    return slots_[submitted_.load(std::memory_order_relaxed) % slots_.size()].ranks_left.load(std::memory_order_acquire) == 0;
+  }
   unsigned in_flight() const { return static_cast<unsigned>(slots_.size()); }
 
 private:

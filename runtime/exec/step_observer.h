@@ -17,8 +17,9 @@ enum Phase : uint32_t {
   kPhaseResults,            // CUDA: logits to the host
 };
 
-// What the engine does on the host for a step.
-enum class EngineWork { Compose, Results }; // until it is submitted; from its results on
+// What the engine does on the host for a step: until it is submitted; from its results on; its tokens' callbacks, which nothing
+// waits for.
+enum class EngineWork { Compose, Results, Deliver };
 
 // Called on the ranks' own threads, each rank from one thread. On CUDA what lies between begin() and end() is the launch of
 // the work, not the work; a tracer (kernel_tracer.h) ties the two together.
@@ -32,7 +33,8 @@ public:
   virtual void end(uint64_t step, uint32_t rank, uint32_t op) = 0;
   // False: phases are all that it wants to see, so that CUDA may replay graphs as usual.
   virtual bool sees_ops() const { return true; }
-  // On threads of the engine, one for each kind of work.
+  // On threads of the engine or the output rank's, by one thread at a time for each kind of work. What is delivered late may be
+  // told once for several steps.
   virtual void engine_worked(uint64_t /*step*/, EngineWork, double /*seconds*/) {}
 };
 

@@ -32,6 +32,8 @@ size_t PageTable::missing(const PagePool &pool, size_t tokens) const {
 }
 
 bool PageTable::grow(PagePool &pool, size_t tokens) {
+  if (tokens <= pages_.size() * pool.page_size())
+    return true;
   size_t more = missing(pool, tokens);
   if (more > pool.available())
     return false;
@@ -43,8 +45,7 @@ bool PageTable::grow(PagePool &pool, size_t tokens) {
 void PageTable::enter(PagePool &pool, const int32_t *ids, size_t computed, uint64_t step) {
   if (!pool.caches())
     return;
-  const size_t full = computed / pool.page_size();
-  for (; entered_ < full && !detached_; ++entered_) {
+  for (; (entered_ + 1) * pool.page_size() <= computed && !detached_; ++entered_) {
     PrefixNode node = pool.insert(tip_, ids + entered_ * pool.page_size(), pages_[entered_], step);
     detached_ = node.is_root();
     tip_ = node;

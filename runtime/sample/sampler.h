@@ -48,12 +48,12 @@ private:
     uint32_t in_output;
   };
 
+  uint32_t output_tokens_ = 0;
+  bool counts_; // a penalty is on
   float temperature_, top_p_, min_p_, presence_, frequency_, repetition_;
   int32_t top_k_;
   uint32_t min_tokens_;
   uint64_t seed_;
-  uint32_t output_tokens_ = 0;
-  bool counts_; // a penalty is on
   std::vector<std::pair<int32_t, float>> bias_;
   std::vector<int32_t> end_tokens_;
   std::vector<Seen> seen_;                      // distinct tokens of prompt and output

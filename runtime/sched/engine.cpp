@@ -1,12 +1,15 @@
 // The engine's threads around the scheduler's policy:
 //   - submit() and cancel() come from anywhere and only queue;
-//   - the scheduling thread composes a step whenever the executor has room and hands it over;
-//   - the executor's output thread calls back with logits; tokens are chosen there, and the requests return;
+//   - the executor's output thread calls back with logits; tokens are chosen there, the requests return, and the next step is
+//     composed at once, by the core that has all of it in its caches, where the executor takes it without waiting;
+//   - the scheduling thread composes the others whenever the executor has room: those that start the work, above all;
 //   - the delivery thread calls on_event, so that no user's callback ever delays a step or runs under a lock.
 // Locks: step_mutex_ (a step's results are being applied) before mutex_ (everything else). Neither is held
 // while the executor's submit() or a callback runs.
 #include "runtime/exec/kernel_tracer.h"
 #include "runtime/exec/step_observer.h"
+#include "runtime/sched/batch_pool.h"
+#include "runtime/sched/delivery.h"
 #include "runtime/sched/engine_model.h"
 #include "runtime/sched/scheduler.h"
 #include "runtime/sched/step_output.h"
@@ -32,50 +35,17 @@ using sched::StepWork;
 // How long the destructor waits for the steps in flight before it lets the executor go.
 constexpr auto kShutdownWait = std::chrono::seconds(30);
 
+// So many requests ahead of the one whose result is taken are asked for, and so many their tokens.
+constexpr size_t kFetchAhead = 12, kFetchListsAhead = 6;
+
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
 
 struct InFlight {
   uint64_t id = 0; // of the step
   Clock::time_point started;
   uint32_t tokens = 0;
+  bool host_reads = false; // some of its logits
   std::vector<StepWork> work;
-};
-
-// Sets a flag for as long as it lives.
-class Posting {
-public:
-  explicit Posting(bool &flag) : flag_(flag) { flag_ = true; }
-  ~Posting() { flag_ = false; }
-  Posting(const Posting &) = delete;
-  Posting &operator=(const Posting &) = delete;
-
-private:
-  bool &flag_;
-};
-
-// Batches come back here once the executor has dropped them, to be filled again without allocating.
-class BatchPool : public std::enable_shared_from_this<BatchPool> {
-public:
-  std::shared_ptr<exec::StepBatch> take() {
-    std::unique_ptr<exec::StepBatch> batch;
-    {
-      std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        batch = std::move(free_.back());
-        free_.pop_back();
-      }
-    }
-    if (!batch)
-      batch = std::make_unique<exec::StepBatch>();
-    return {batch.release(), [pool = shared_from_this()](exec::StepBatch *b) {
-              std::lock_guard lock(pool->mutex_);
-              pool->free_.emplace_back(b);
-            }};
-  }
-
-private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<exec::StepBatch>> free_;
 };
 
 class EngineImpl final : public Engine {
@@ -97,7 +67,6 @@ public:
       scheduler_->draw_on_device();
     if (can_run_ahead && options.run_ahead)
       scheduler_->run_ahead();
-    delivery_thread_ = std::thread([this] { deliver(); });
     schedule_thread_ = std::thread([this] { schedule(); });
   }
 
@@ -108,18 +77,13 @@ public:
       for (auto &[id, request] : requests_)
         request->cancelled.store(true, std::memory_order_relaxed);
       cancel_idle_requests();
+      deliver_now();
       wake_scheduler_.notify_all();
       idle_.wait_for(lock, kShutdownWait, [this] { return in_flight_.empty(); });
     }
     schedule_thread_.join();
     executor_.reset();
     die("the engine was shut down while a step was in flight"); // ends what a stuck executor never returned
-    {
-      std::lock_guard lock(mutex_);
-      delivery_stops_ = true;
-      wake_delivery_.notify_all();
-    }
-    delivery_thread_.join();
   }
 
   uint64_t submit(EngineRequest given, SubmitError &error, std::string &message) override {
@@ -162,8 +126,7 @@ public:
       last_progress_ = Clock::now();
     requests_.emplace(id, request);
     scheduler_->enqueue(std::move(request));
-    changed_ = true;
-    wake_scheduler_.notify_one();
+    changed();
     error = SubmitError::None;
     return id;
   }
@@ -173,16 +136,16 @@ public:
     auto it = requests_.find(id);
     if (it == requests_.end())
       return;
-    RequestPtr request = it->second;
-    request->cancelled.store(true, std::memory_order_relaxed);
-    if (request->in_flight)
+    Request &request = *it->second;
+    request.cancelled.store(true, std::memory_order_relaxed);
+    if (request.in_flight)
       return; // its step ends it
     RequestEvent event;
     event.finish = FinishReason::Cancelled;
-    event.cached_tokens = request->cached;
+    event.cached_tokens = request.cached;
     finish(request, std::move(event));
-    changed_ = true;
-    wake_scheduler_.notify_one();
+    deliver_now();
+    changed();
   }
 
   EngineStats stats() const override {
@@ -226,9 +189,7 @@ public:
 
   bool wait_idle(double seconds) override {
     std::unique_lock lock(mutex_);
-    auto is_idle = [this] {
-      return requests_.empty() && in_flight_.empty() && events_.empty() && !delivering_;
-    };
+    auto is_idle = [this] { return requests_.empty() && in_flight_.empty() && delivery_.idle(); };
     // Longer than a year is for ever; the clock's own arithmetic would overflow.
     if (!(seconds < 3e7)) {
       idle_.wait(lock, is_idle);
@@ -281,75 +242,100 @@ private:
     return check_sampling(r.sampling, model_.vocab);
   }
 
-  // --- scheduling thread
+  // --- delivery thread
+
+  void requests_ended() {
+    { std::lock_guard lock(mutex_); } // who waits either sees that the delivery is idle, or sleeps already
+    idle_.notify_all();
+  }
+
+  // --- composing, on whatever thread
 
   void schedule() {
     std::unique_lock lock(mutex_);
-    std::shared_ptr<exec::StepBatch> batch;
-    std::vector<StepWork> work;
-    double worked = 0; // for the next step, in seconds; counted where somebody looks
     for (;;) {
-      wake_scheduler_.wait(lock, [this] {
-        return stopping_ || (changed_ && fatal_.empty() && in_flight_.size() < max_in_flight_);
-      });
+      wake_scheduler_.wait(lock, [this] { return stopping_ || may_compose(); });
       if (stopping_)
         return;
-      exec::StepObserver *const observer = observer_;
-      const Clock::time_point woke = observer ? Clock::now() : Clock::time_point();
-      if (!batch)
-        batch = batches_->take();
-      batch->id = next_step_;
-      batch->observer = observer;
-      bool ready = false;
-      std::string why;
-      try {
-        ready = scheduler_->compose(*batch, work);
-      } catch (const std::exception &e) {
-        why = e.what();
-      }
-      if (!ready) {
-        changed_ = false; // until a step returns or a request comes or goes
-        if (why.empty() && in_flight_.empty() &&
-            !(scheduler_->running().empty() && scheduler_->waiting().empty()))
-          why = std::to_string(scheduler_->running().size()) + " requests run and " +
-                std::to_string(scheduler_->waiting().size()) +
-                " wait, and none can be scheduled; this is a bug in llmrt";
-        if (!why.empty()) {
-          lock.unlock();
-          die("the scheduler failed: " + why);
-          lock.lock();
-        }
-        if (observer)
-          worked += seconds_between(woke, Clock::now());
-        continue;
-      }
-      const uint64_t id = next_step_++;
-      InFlight step;
-      if (!spare_work_.empty()) {
-        step.work = std::move(spare_work_.back());
-        spare_work_.pop_back();
-      }
-      step.id = batch->id;
-      step.started = Clock::now();
-      step.tokens = static_cast<uint32_t>(batch->ids.size());
-      step.work.swap(work);
-      for (const StepWork &part : step.work)
-        if (part.request->started == Clock::time_point()) {
-          part.request->started = step.started;
-          metrics_.queue.observe(seconds_between(part.request->arrived, step.started));
-        }
-      in_flight_.push_back(std::move(step));
-      lock.unlock();
-      try {
-        executor_->submit(std::move(batch));
-      } catch (const std::exception &e) {
-        die(e.what());
-      }
-      batch.reset();
-      if (observer)
-        observer->engine_worked(id, exec::EngineWork::Compose, std::exchange(worked, 0) + seconds_between(woke, Clock::now()));
-      lock.lock();
+      compose(lock);
     }
+  }
+
+  // Something came or went that may make a step possible.
+  void changed() {
+    changed_ = true;
+    if (may_compose())
+      wake_scheduler_.notify_one();
+  }
+
+  bool may_compose() const {
+    return changed_ && !submitting_ && !stopping_ && fatal_.empty() && in_flight_.size() < max_in_flight_;
+  }
+
+  // Where may_compose(): composes a step, if there is one, and hands it over, for which `lock` is let go.
+  void compose(std::unique_lock<std::mutex> &lock) {
+    exec::StepObserver *const observer = observer_;
+    const Clock::time_point began = observer ? Clock::now() : Clock::time_point();
+    if (!batch_)
+      batch_ = batches_->take();
+    batch_->id = next_step_;
+    batch_->observer = observer;
+    bool ready = false;
+    std::string why;
+    try {
+      ready = scheduler_->compose(*batch_, work_);
+    } catch (const std::exception &e) {
+      why = e.what();
+    }
+    if (!ready) {
+      changed_ = false; // until a step returns or a request comes or goes
+      if (why.empty() && in_flight_.empty() && !(scheduler_->running().empty() && scheduler_->waiting().empty()))
+        why = std::to_string(scheduler_->running().size()) + " requests run and " +
+              std::to_string(scheduler_->waiting().size()) + " wait, and none can be scheduled; this is a bug in llmrt";
+      if (!why.empty()) {
+        lock.unlock();
+        die("the scheduler failed: " + why);
+        lock.lock();
+      }
+      if (observer)
+        composed_in_vain_ += seconds_between(began, Clock::now());
+      return;
+    }
+    const uint64_t id = next_step_++;
+    list_in_flight();
+    std::shared_ptr<exec::StepBatch> batch = std::move(batch_);
+    const double before = std::exchange(composed_in_vain_, 0);
+    submitting_ = true; // steps reach the executor in order
+    lock.unlock();
+    try {
+      executor_->submit(std::move(batch));
+    } catch (const std::exception &e) {
+      die(e.what());
+    }
+    if (observer)
+      observer->engine_worked(id, exec::EngineWork::Compose, before + seconds_between(began, Clock::now()));
+    lock.lock();
+    submitting_ = false;
+  }
+
+  // The step composed.
+  void list_in_flight() {
+    InFlight &step = in_flight_.emplace_back();
+    if (!spare_work_.empty()) {
+      step.work = std::move(spare_work_.back());
+      spare_work_.pop_back();
+    }
+    step.id = batch_->id;
+    step.started = Clock::now();
+    step.tokens = static_cast<uint32_t>(batch_->ids.size());
+    step.host_reads = scheduler_->host_reads();
+    step.work.swap(work_);
+    for (const StepWork &part : step.work)
+      if (!part.request->was_started) {
+        part.request->was_started = true;
+        part.request->started = step.started;
+        metrics_.queue.observe(seconds_between(part.request->arrived, step.started));
+      }
   }
 
   // --- executor's output thread
@@ -359,88 +345,133 @@ private:
       die(error);
       return;
     }
-    const Clock::time_point came = batch.observer ? Clock::now() : Clock::time_point();
+    exec::StepObserver *const observer = batch.observer;
+    const uint64_t id = batch.id;
+    const auto now = [&] { return observer ? Clock::now() : Clock::time_point(); };
+    const Clock::time_point came = now();
+    std::vector<RequestPtr> gone; // let go when no lock is held
     std::unique_lock step_lock(step_mutex_);
-    InFlight step;
-    uint64_t expected = batch.id;
-    {
-      std::lock_guard lock(mutex_);
-      if (in_flight_.empty())
-        return; // the engine died meanwhile
-      // Stays listed until its results are applied, so that the engine does not look idle.
-      expected = in_flight_.front().id;
-      if (expected == batch.id)
-        step.work.swap(in_flight_.front().work);
-    }
-    if (expected != batch.id) {
+    std::unique_lock lock(mutex_);
+    if (in_flight_.empty())
+      return; // the engine died meanwhile
+    if (const uint64_t expected = in_flight_.front().id; expected != id) {
+      lock.unlock();
       step_lock.unlock();
-      die("the executor finished step " + std::to_string(batch.id) + " before step " +
-          std::to_string(expected));
+      die("the executor finished step " + std::to_string(id) + " before step " + std::to_string(expected));
       return;
     }
-    outputs_.clear();
-    for (const StepWork &work : step.work)
-      outputs_.push_back(read_logits(work, logits, scratch_));
-    {
-      std::lock_guard lock(mutex_);
-      const Clock::time_point now = Clock::now();
-      const Posting posting(posting_);
-      for (size_t i = 0; i < step.work.size(); ++i)
-        apply(step.work[i], std::move(outputs_[i]), now);
-      metrics_.step.observe(seconds_between(std::max(in_flight_.front().started, last_step_), now));
-      metrics_.step_tokens.observe(in_flight_.front().tokens);
-      in_flight_.erase(in_flight_.begin());
-      ++steps_;
-      last_progress_ = last_step_ = now;
-      changed_ = true;
-      if (in_flight_.empty())
-        idle_.notify_all();
-    }
+    take_results(logits, lock);
+    delivery_.publish(observer, id);
+    step_lock.unlock();
+    const Clock::time_point applied = now();
+    if (may_compose() && executor_->accepts())
+      compose(lock);
+    const Clock::time_point composed = now();
+    gone.swap(gone_);
+    const bool more = may_compose();
+    lock.unlock();
     // Only now, or those who wake would wait for the lock at once.
-    wake_scheduler_.notify_one();
-    wake_delivery_.notify_one();
-    step.work.clear(); // the last reference to a request may go here: no lock is held
-    if (batch.observer)
-      batch.observer->engine_worked(batch.id, exec::EngineWork::Results, seconds_between(came, Clock::now()));
-    std::lock_guard lock(mutex_);
-    spare_work_.push_back(std::move(step.work));
+    if (more)
+      wake_scheduler_.notify_one();
+    delivery_.wake();
+    if (observer)
+      observer->engine_worked(id, exec::EngineWork::Results, seconds_between(came, applied) + seconds_between(composed, Clock::now()));
+  }
+
+  // Of the oldest step in flight. It stays listed until they are applied, so that the engine does not look idle. `lock` is not
+  // held while tokens are chosen.
+  void take_results(const exec::LogitsView &logits, std::unique_lock<std::mutex> &lock) {
+    std::vector<StepWork> work;
+    work.swap(in_flight_.front().work);
+    if (in_flight_.front().host_reads) {
+      lock.unlock();
+      outputs_.clear();
+      for (const StepWork &part : work)
+        if (part.read_by_host())
+          outputs_.push_back(read_logits(part, logits, scratch_));
+      lock.lock();
+    }
+    const Clock::time_point now = Clock::now();
+    auto output = outputs_.begin();
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (i + kFetchAhead < work.size())
+        work[i + kFetchAhead].request->prefetch_results();
+      if (i + kFetchListsAhead < work.size())
+        work[i + kFetchListsAhead].request->prefetch_tokens();
+      const StepWork &part = work[i];
+      Request &request = *part.request;
+      scheduler_->returned(part);
+      if (request.over) {
+        if (!request.in_flight)
+          gone_.push_back(scheduler_->remove(request));
+      } else if (int32_t token = 0; take_drawn(part, logits, token)) {
+        ++generation_tokens_;
+        count_prompt(part);
+        count_token(request, now);
+        delivery_.add(request, token);
+      } else {
+        apply(part, part.read_by_host() ? std::move(*output) : read_logits(part, logits, scratch_), now);
+      }
+      output += part.read_by_host();
+    }
+    count_gaps();
+    const InFlight &step = in_flight_.front();
+    metrics_.step.observe(seconds_between(std::max(step.started, last_step_), now));
+    metrics_.step_tokens.observe(step.tokens);
+    in_flight_.erase(in_flight_.begin());
+    work.clear();
+    spare_work_.push_back(std::move(work));
+    ++steps_;
+    last_progress_ = last_step_ = now;
+    changed_ = true;
+    if (in_flight_.empty())
+      idle_.notify_all();
   }
 
   void apply(const StepWork &work, sched::StepOutput &&output, Clock::time_point now) {
-    const RequestPtr &request = work.request;
-    scheduler_->returned(work);
-    if (request->over) {
-      if (!request->in_flight)
-        scheduler_->remove(*request);
-      return;
-    }
+    Request &request = *work.request;
     if (output.token)
       ++generation_tokens_;
-    if (work.completes && !request->prompt_counted) {
-      request->prompt_counted = true;
-      prompt_tokens_ += request->prompt_len;
-    }
+    count_prompt(work);
     if (auto event = take_output(work, std::move(output))) {
       if (!event->tokens.empty())
-        count_token(*request, now);
+        count_token(request, now);
       if (event->finish)
         finish(request, std::move(*event));
       else
-        post(request, std::move(*event));
+        delivery_.add(request, std::move(*event));
     }
   }
 
   // --- under mutex_
 
+  void count_prompt(const StepWork &work) {
+    if (work.completes && !work.request->prompt_counted) {
+      work.request->prompt_counted = true;
+      prompt_tokens_ += work.request->prompt_len;
+    }
+  }
+
   void count_token(Request &request, Clock::time_point now) {
-    if (request.first_token == Clock::time_point()) {
+    if (request.last_token == Clock::time_point()) {
       request.first_token = now;
       metrics_.first_token.observe(seconds_between(request.arrived, now));
       metrics_.prefill.observe(seconds_between(request.started, now));
     } else {
-      metrics_.inter_token.observe(seconds_between(request.last_token, now));
+      // Most had their last tokens at one time.
+      const double gap = seconds_between(request.last_token, now);
+      if (gap != gap_) {
+        count_gaps();
+        gap_ = gap;
+      }
+      ++gaps_;
     }
     request.last_token = now;
+  }
+
+  void count_gaps() {
+    if (const uint64_t count = std::exchange(gaps_, 0))
+      metrics_.inter_token.observe(gap_, count);
   }
 
   void count_end(const Request &request) {
@@ -448,98 +479,65 @@ private:
     if (request.first_token != Clock::time_point())
       metrics_.decode.observe(seconds_between(request.first_token, request.last_token));
     metrics_.prompt_tokens.observe(request.prompt_len);
-    metrics_.generation_tokens.observe(request.sampler.output_tokens());
-  }
-
-  void post(const RequestPtr &request, RequestEvent &&event) {
-    events_.emplace_back(request, std::move(event));
-    if (!posting_)
-      wake_delivery_.notify_one();
+    metrics_.generation_tokens.observe(request.output_tokens());
   }
 
   // The request is over. A step in flight that carries it frees its pages.
-  void finish(const RequestPtr &request, RequestEvent &&event) {
-    request->over = true;
-    count_end(*request);
-    if (!request->in_flight)
-      scheduler_->remove(*request);
-    requests_.erase(request->id);
-    post(request, std::move(event));
+  void finish(Request &request, RequestEvent &&event) {
+    request.over = true;
+    count_end(request);
+    if (!request.in_flight)
+      scheduler_->remove(request); // not the last share
+    delivery_.add_last(std::move(requests_.extract(request.id).mapped()), std::move(event));
+  }
+
+  void deliver_now() {
+    delivery_.publish();
+    delivery_.wake();
   }
 
   void cancel_idle_requests() {
-    std::vector<RequestPtr> idle;
+    std::vector<Request *> idle;
     for (auto &[id, request] : requests_)
       if (!request->in_flight)
-        idle.push_back(request);
-    for (const RequestPtr &request : idle) {
+        idle.push_back(request.get());
+    for (Request *request : idle) {
       RequestEvent event;
       event.finish = FinishReason::Cancelled;
-      finish(request, std::move(event));
+      finish(*request, std::move(event));
     }
   }
 
   // Ends every request with this error and refuses all later ones. Waits until no step's results are being
   // applied.
   void die(const std::string &why) {
+    std::vector<RequestPtr> gone; // let go when no lock is held
     std::lock_guard step_lock(step_mutex_);
-    std::vector<InFlight> dropped; // released after the lock
     std::lock_guard lock(mutex_);
     if (fatal_.empty() && !stopping_)
       fatal_ = why;
+    std::vector<InFlight> dropped;
     dropped.swap(in_flight_);
     for (InFlight &step : dropped)
       for (StepWork &work : step.work) {
         scheduler_->returned(work);
         if (work.request->over && !work.request->in_flight)
-          scheduler_->remove(*work.request);
+          gone.push_back(scheduler_->remove(*work.request));
       }
-    std::vector<RequestPtr> all;
+    std::vector<Request *> all;
     for (auto &[id, request] : requests_)
-      all.push_back(request);
-    std::sort(all.begin(), all.end(), [](const RequestPtr &a, const RequestPtr &b) { return a->id < b->id; });
-    for (const RequestPtr &request : all) {
+      all.push_back(request.get());
+    std::sort(all.begin(), all.end(), [](const Request *a, const Request *b) { return a->id < b->id; });
+    for (Request *request : all) {
       RequestEvent event;
       event.finish =
           request->cancelled.load(std::memory_order_relaxed) ? FinishReason::Cancelled : FinishReason::Error;
       if (event.finish == FinishReason::Error)
         event.error = why;
-      finish(request, std::move(event));
+      finish(*request, std::move(event));
     }
+    deliver_now();
     idle_.notify_all();
-  }
-
-  // --- delivery thread
-
-  void deliver() {
-    std::vector<std::pair<RequestPtr, RequestEvent>> events;
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_delivery_.wait(lock, [this] { return delivery_stops_ || !events_.empty(); });
-      if (events_.empty())
-        return;
-      events.swap(events_);
-      delivering_ = true;
-      lock.unlock();
-      for (auto &[request, event] : events) {
-        const bool last = event.finish.has_value();
-        try {
-          if (request->on_event)
-            request->on_event(std::move(event));
-        } catch (...) {
-          // Its owner cannot follow it any more: stop working for it.
-          request->on_event = nullptr;
-          cancel(request->id);
-        }
-        if (last)
-          request->on_event = nullptr;
-      }
-      events.clear();
-      lock.lock();
-      delivering_ = false;
-      if (events_.empty() && requests_.empty())
-        idle_.notify_all();
-    }
   }
 
   EngineModel model_; // does not change once the executor stands
@@ -550,28 +548,35 @@ private:
 
   std::mutex step_mutex_;
   sample::Scratch scratch_;                // step_mutex_
-  std::vector<sched::StepOutput> outputs_; // step_mutex_
+  std::vector<sched::StepOutput> outputs_; // step_mutex_: of rows that the host reads, in order
 
   mutable std::mutex mutex_; // all that follows
-  std::condition_variable wake_scheduler_, wake_delivery_, idle_;
+  std::condition_variable wake_scheduler_, idle_;
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::unordered_map<uint64_t, RequestPtr> requests_;
   std::vector<InFlight> in_flight_; // oldest first
   std::vector<std::vector<StepWork>> spare_work_;
-  std::vector<std::pair<RequestPtr, RequestEvent>> events_;
+  std::vector<RequestPtr> gone_; // by a step's results
+  std::shared_ptr<exec::StepBatch> batch_; // being composed
+  std::vector<StepWork> work_;
   uint64_t next_step_ = 1;
   uint64_t prompt_tokens_ = 0, generation_tokens_ = 0, steps_ = 0;
   EngineMetrics metrics_;
+  double gap_ = 0; // between tokens, and how often, not in metrics_ yet
+  uint64_t gaps_ = 0;
+  double composed_in_vain_ = 0; // for the next step, in seconds; counted where somebody looks
   Clock::time_point last_progress_ = Clock::now();
   Clock::time_point last_step_; // the end of the last step
   std::string fatal_;
   exec::StepObserver *observer_ = nullptr;
-  bool posting_ = false; // a whole step's events, after which the delivery is woken
-  bool changed_ = false, draining_ = false, stopping_ = false, delivery_stops_ = false, delivering_ = false;
+  bool changed_ = false, draining_ = false, stopping_ = false;
+  bool submitting_ = false; // a step is on its way to the executor
 
-  std::shared_ptr<BatchPool> batches_ = std::make_shared<BatchPool>();
+  std::shared_ptr<sched::BatchPool> batches_ = std::make_shared<sched::BatchPool>();
+  sched::Delivery delivery_{{.failed = [this](uint64_t id) { cancel(id); },
+                             .ended = [this] { requests_ended(); }}};
   std::unique_ptr<exec::Executor> executor_;
-  std::thread delivery_thread_, schedule_thread_;
+  std::thread schedule_thread_;
 };
 
 } // namespace

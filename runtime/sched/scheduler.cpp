@@ -18,8 +18,11 @@ struct Scheduler::Room {
   bool preempted = false; // somebody gave way in this step: nobody is admitted
 };
 
+// So many requests ahead of the one that is looked at are asked for, and so many their lists.
+static constexpr size_t kFetchAhead = 12, kFetchListsAhead = 6;
+
 // Steady decoding finds everybody in order.
-template <typename Less> static void sort_unless_sorted(std::vector<RequestPtr> &requests, Less less) {
+template <typename Less> static void sort_unless_sorted(std::vector<Request *> &requests, Less less) {
   if (!std::is_sorted(requests.begin(), requests.end(), less))
     std::sort(requests.begin(), requests.end(), less);
 }
@@ -52,7 +55,7 @@ bool Scheduler::can_run(const Request &r) const {
   if (r.in_flight == 0)
     return true;
   return run_ahead_ && !r.over && !r.cancelled.load(std::memory_order_relaxed) && r.pending() > 0 &&
-         (r.unknown == 0 || r.sampler.output_tokens() + r.unknown < r.sampling.max_tokens);
+         (r.unknown == 0 || r.output_tokens() + r.unknown < r.max_tokens);
 }
 
 bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
@@ -72,15 +75,19 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
   Room room{batch, work, model_.max_batched_tokens, model_.max_logits_rows};
 
   ready_.clear();
-  for (const RequestPtr &r : running_)
-    if (can_run(*r))
-      ready_.push_back(r);
-  sort_unless_sorted(ready_, [](const RequestPtr &a, const RequestPtr &b) {
+  for (size_t i = 0; i < running_.size(); ++i) {
+    if (i + kFetchAhead < running_.size())
+      running_[i + kFetchAhead]->prefetch_compose();
+    if (can_run(*running_[i]))
+      ready_.push_back(running_[i].get());
+  }
+  sort_unless_sorted(ready_, [](const Request *a, const Request *b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : a->admission < b->admission;
   });
   size_t seats = share(running_.size(), micro_batches_);
   serve_decodes(room, seats);
-  serve_prefills(room, seats);
+  if (work.size() < ready_.size())
+    serve_prefills(room, seats);
   if (!room.preempted)
     admit(room);
   ready_.clear();
@@ -90,31 +97,33 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
     batch.from_rows.resize(batch.ids.size(), -1);
   carried_ += work.size();
   last_step_ = batch.id;
-  host_reads_ = std::any_of(work.begin(), work.end(),
-                            [](const StepWork &w) { return w.prompt_rows > 0 || (w.samples && !w.drawn); });
+  host_reads_ = std::any_of(work.begin(), work.end(), [](const StepWork &w) { return w.read_by_host(); });
   return true;
 }
 
 void Scheduler::serve_decodes(Room &room, size_t &seats) {
-  for (const RequestPtr &r : ready_) {
+  for (size_t i = 0; i < ready_.size(); ++i) {
     if (seats == 0 || room.tokens == 0 || room.rows == 0)
       return;
+    if (i + kFetchListsAhead < ready_.size())
+      ready_[i + kFetchListsAhead]->prefetch_pages();
+    Request *const r = ready_[i];
     // Preempted earlier in this step: it waits now.
     if (r->admission == 0 || r->gives_way == room.batch.id || r->pending() != 1)
       continue;
-    if (find_page(*r, room) && place(r, room))
+    if (find_page(*r, room) && place(*r, room))
       --seats;
   }
 }
 
 void Scheduler::serve_prefills(Room &room, size_t &seats) {
-  sort_unless_sorted(ready_, [](const RequestPtr &a, const RequestPtr &b) { return a->admission < b->admission; });
-  for (const RequestPtr &r : ready_) {
+  sort_unless_sorted(ready_, [](const Request *a, const Request *b) { return a->admission < b->admission; });
+  for (Request *r : ready_) {
     if (seats == 0 || room.tokens == 0)
       return;
     if (r->admission == 0 || r->gives_way == room.batch.id || r->last_step == room.batch.id || r->pending() == 1)
       continue;
-    if (place(r, room))
+    if (place(*r, room))
       --seats;
   }
 }
@@ -128,7 +137,7 @@ void Scheduler::admit(Room &room) {
     RequestPtr r = waiting_[at];
     const size_t n = r->tokens.size();
     match_.clear();
-    if (pool_.caches() && !r->wants_prompt_logprobs()) {
+    if (pool_.caches() && !r->wants_prompt_logprobs) {
       kv::PageTable::match(pool_, r->tokens.data(), n - 1, room.batch.id, match_);
       const size_t soon = match_.nodes.size() - match_.ready, left = n - match_.ready * model_.page_size;
       if (2 * soon * model_.page_size >= left) {
@@ -147,7 +156,7 @@ void Scheduler::admit(Room &room) {
     }
     r->pages.grow(pool_, n);
     r->computed = static_cast<uint32_t>(match_.ready * model_.page_size);
-    if (!place(r, room)) {
+    if (!place(*r, room)) {
       r->pages.clear(pool_);
       r->computed = 0;
       return;
@@ -175,17 +184,16 @@ size_t Scheduler::reserve() const {
 
 // Puts as much of the request's pending tokens into the step as tokens and logits rows allow. False: nothing
 // fits.
-bool Scheduler::place(const RequestPtr &r, Room &room) {
-  uint32_t count = std::min(r->pending(), room.tokens);
+bool Scheduler::place(Request &r, Room &room) {
+  uint32_t count = std::min(r.pending(), room.tokens);
   // Each prompt position but the last scores the token after it, unless that was done before a preemption.
   auto prompt_rows = [&](uint32_t n) -> uint32_t {
-    if (!r->wants_prompt_logprobs())
+    if (!r.wants_prompt_logprobs)
       return 0;
-    uint32_t begin = std::max(r->computed, r->prompt_logprobs_done),
-             end = std::min(r->computed + n, r->prompt_len - 1);
+    uint32_t begin = std::max(r.computed, r.prompt_logprobs_done), end = std::min(r.computed + n, r.prompt_len - 1);
     return end > begin ? end - begin : 0;
   };
-  auto samples = [&](uint32_t n) { return n == r->pending() && r->sampling.max_tokens > 0; };
+  auto samples = [&](uint32_t n) { return n == r.pending() && r.max_tokens > 0; };
   // Too many rows: drop tokens from the end, each of which has at most one row.
   for (uint32_t rows; (rows = prompt_rows(count) + samples(count)) > room.rows;) {
     const uint32_t excess = rows - room.rows;
@@ -202,80 +210,80 @@ bool Scheduler::place(const RequestPtr &r, Room &room) {
 // How the executor treats the rows of `w`: prompt rows are only read, the last one may be drawn.
 static void add_draws(Request &r, StepWork &w, exec::StepBatch &b) {
   b.sampling.resize(b.logits_rows.size());
-  const auto draw = r.sampler.device_draw();
-  if (!w.samples || !draw || r.sampling.logprobs >= 0 || r.wants_prompt_logprobs() || r.on_logits)
+  if (!w.samples || !r.draw.draw)
     return;
   w.drawn = true;
-  b.sampling.back() = {true,        draw->temperature, draw->top_p,
-                       draw->min_p, draw->top_k,       draw->seed,
-                       draw->counter + r.unknown};
+  b.sampling.back() = r.draw;
+  b.sampling.back().counter = r.output_tokens() + r.unknown;
   ++r.unknown;
   r.drawn_row = static_cast<uint32_t>(b.sampling.size()) - 1;
 }
 
-void Scheduler::append(const RequestPtr &r, uint32_t count, uint32_t prompt_rows, bool samples, Room &room) {
+void Scheduler::append(Request &r, uint32_t count, uint32_t prompt_rows, bool samples, Room &room) {
   exec::StepBatch &b = room.batch;
   const uint32_t first_row = static_cast<uint32_t>(b.ids.size()), page_size = model_.page_size;
-  const std::vector<int32_t> &pages = r->pages.pages();
-  StepWork w;
-  w.request = r;
-  w.start = r->computed;
+  const std::vector<int32_t> &pages = r.pages.pages();
+  StepWork &w = room.work.emplace_back();
+  w.request = &r;
+  w.start = r.computed;
   w.count = count;
   w.first_logits_row = static_cast<uint32_t>(b.logits_rows.size());
   w.prompt_rows = prompt_rows;
-  w.prompt_row_pos = std::max(r->computed, r->prompt_logprobs_done);
+  w.prompt_row_pos = std::max(r.computed, r.prompt_logprobs_done);
   w.samples = samples;
+  uint32_t page = r.computed / page_size, in_page = r.computed % page_size;
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t pos = r->computed + i;
-    if (pos < r->tokens.size()) {
-      b.ids.push_back(r->tokens[pos]);
+    const uint32_t pos = r.computed + i;
+    if (pos < r.tokens.size()) {
+      b.ids.push_back(r.tokens[pos]);
     } else {
-      if (r->last_step != last_step_ || r->unknown != 1)
+      if (r.last_step != last_step_ || r.unknown != 1)
         throw Error("a step wants a token that the step before it does not draw; this is a bug in llmrt");
       b.ids.push_back(0);
       b.from_rows.resize(b.ids.size(), -1);
-      b.from_rows.back() = static_cast<int32_t>(r->drawn_row);
+      b.from_rows.back() = static_cast<int32_t>(r.drawn_row);
     }
     b.positions.push_back(static_cast<int32_t>(pos));
-    b.slot_mapping.push_back(static_cast<int64_t>(pages[pos / page_size]) * page_size + pos % page_size);
+    b.slot_mapping.push_back(static_cast<int64_t>(pages[page]) * page_size + in_page);
+    if (++in_page == page_size)
+      in_page = 0, ++page;
   }
   for (uint32_t i = 0; i < prompt_rows; ++i)
     b.logits_rows.push_back(static_cast<int32_t>(first_row + (w.prompt_row_pos - w.start) + i));
   if (samples)
     b.logits_rows.push_back(static_cast<int32_t>(first_row + count - 1));
-  r->computed += count;
-  r->prompt_logprobs_done += prompt_rows;
-  w.completes = r->pending() == 0;
+  r.computed += count;
+  r.prompt_logprobs_done += prompt_rows;
+  w.completes = r.pending() == 0;
   if (draw_on_device_)
-    add_draws(*r, w, b);
+    add_draws(r, w, b);
   b.seq_starts.push_back(static_cast<int32_t>(b.ids.size()));
-  b.context_lens.push_back(static_cast<int32_t>(r->computed));
-  const size_t covering = (r->computed + page_size - 1) / page_size;
-  b.pages.insert(b.pages.end(), pages.begin(), pages.begin() + static_cast<ptrdiff_t>(covering));
+  b.context_lens.push_back(static_cast<int32_t>(r.computed));
+  const uint32_t covering = page + (in_page > 0);
+  b.pages.insert(b.pages.end(), pages.begin(), pages.begin() + covering);
   b.page_starts.push_back(static_cast<int32_t>(b.pages.size()));
   // Every rank runs the steps in order, so a later step may read what this one writes.
-  r->pages.enter(pool_, r->tokens.data(), std::min<size_t>(r->computed, r->tokens.size()), b.id);
-  ++r->in_flight;
-  r->last_step = b.id;
+  r.pages.enter(pool_, r.tokens.data(), std::min<size_t>(r.computed, r.tokens.size()), b.id);
+  ++r.in_flight;
+  r.last_step = b.id;
   room.tokens -= count;
   room.rows -= prompt_rows + samples;
-  room.work.push_back(std::move(w));
 }
 
 // Makes room for the request's next token; younger requests give way. False: it has to wait for those in
 // flight, or for older ones to end.
 bool Scheduler::find_page(Request &r, Room &room) {
   while (!r.pages.grow(pool_, r.length())) {
-    RequestPtr victim, busy;
+    Request *victim = nullptr, *busy = nullptr;
     bool pages_return = false;
     for (const RequestPtr &other : running_) {
       if (other->in_flight && (other->over || other->cancelled.load(std::memory_order_relaxed) ||
                                other->gives_way == room.batch.id))
         pages_return = true;
-      RequestPtr &youngest = other->in_flight ? busy : victim;
+      Request *&youngest = other->in_flight ? busy : victim;
       if (other->admission > r.admission && other->last_step != room.batch.id &&
           (!youngest || other->admission > youngest->admission))
-        youngest = other;
+        youngest = other.get();
     }
     if (!victim) {
       if (run_ahead_ && busy && !pages_return) {
@@ -284,7 +292,7 @@ bool Scheduler::find_page(Request &r, Room &room) {
       }
       return false;
     }
-    preempt(std::move(victim));
+    preempt(*victim);
     room.preempted = true;
   }
   return true;
@@ -297,24 +305,27 @@ void Scheduler::free_pages(Request &r) {
   r.pages.clear(pool_);
 }
 
-void Scheduler::preempt(RequestPtr victim) {
-  free_pages(*victim);
-  victim->computed = 0;
-  victim->admission = 0;
-  std::erase(running_, victim);
-  waiting_.push_front(std::move(victim));
+// Takes a request out of a list that holds it.
+template <typename List> static RequestPtr extract(List &list, const Request &request) {
+  const auto at = std::find_if(list.begin(), list.end(), [&](const RequestPtr &r) { return r.get() == &request; });
+  RequestPtr found = std::move(*at);
+  list.erase(at);
+  return found;
+}
+
+void Scheduler::preempt(Request &victim) {
+  free_pages(victim);
+  victim.computed = 0;
+  victim.admission = 0;
+  waiting_.push_front(extract(running_, victim));
   ++preemptions_;
 }
 
-void Scheduler::remove(Request &request) {
+RequestPtr Scheduler::remove(Request &request) {
   if (request.in_flight)
     throw Error("a request was removed while a step carries it");
   free_pages(request);
-  auto is_it = [&](const RequestPtr &r) { return r.get() == &request; };
-  if (request.admission != 0)
-    std::erase_if(running_, is_it);
-  else
-    std::erase_if(waiting_, is_it);
+  return request.admission != 0 ? extract(running_, request) : extract(waiting_, request);
 }
 
 } // namespace llmrt::sched

@@ -37,9 +37,9 @@
 
 namespace llmrt::sched {
 
-// One request's share of a step.
+// One request's share of a step. The scheduler keeps requests that are in flight.
 struct StepWork {
-  RequestPtr request;
+  Request *request = nullptr;
   uint32_t start = 0;            // position of its first token in the step
   uint32_t count = 0;            // its tokens in the step
   uint32_t first_logits_row = 0; // index into the step's logits
@@ -48,6 +48,8 @@ struct StepWork {
   bool samples = false;          // the last logits row gives the next token
   bool completes = false;        // nothing is pending after this step
   bool drawn = false;            // the executor draws the next token itself
+
+  bool read_by_host() const { return prompt_rows > 0 || (samples && !drawn); } // its rows of logits
 };
 
 class Scheduler {
@@ -69,8 +71,11 @@ public:
   // The step is done with this work's request; the token that it drew, if any, is to be appended now.
   void returned(const StepWork &work);
 
-  // Forgets a request that is not in flight and frees its pages.
-  void remove(Request &request);
+  // Forgets a request that is not in flight and frees its pages. Returns its share in it, which may be the last.
+  RequestPtr remove(Request &request);
+
+  // Whether the host reads some row of the step composed last.
+  bool host_reads() const { return host_reads_; }
 
   const std::vector<RequestPtr> &running() const { return running_; }
   const std::deque<RequestPtr> &waiting() const { return waiting_; }
@@ -89,11 +94,11 @@ private:
   void serve_prefills(Room &room, size_t &seats);
   void admit(Room &room);
   bool can_run(const Request &request) const;
-  bool place(const RequestPtr &request, Room &room);
+  bool place(Request &request, Room &room);
   bool find_page(Request &request, Room &room);
-  void preempt(RequestPtr victim);
+  void preempt(Request &victim);
   void free_pages(Request &request);
-  void append(const RequestPtr &request, uint32_t count, uint32_t prompt_rows, bool samples, Room &room);
+  void append(Request &request, uint32_t count, uint32_t prompt_rows, bool samples, Room &room);
   size_t reserve() const;
 
   const EngineModel model_;
@@ -101,8 +106,8 @@ private:
   kv::PagePool pool_;
   std::vector<RequestPtr> running_;
   std::deque<RequestPtr> waiting_;
-  std::vector<RequestPtr> ready_; // of compose(): running requests that the step may carry
-  kv::PageTable::Match match_;    // of admit()
+  std::vector<Request *> ready_; // of compose(): running requests that the step may carry
+  kv::PageTable::Match match_;   // of admit()
   size_t carried_ = 0;       // requests in flight, counted once for each step
   uint64_t last_step_ = 0;   // composed
   bool host_reads_ = false;  // some row of that step

@@ -51,6 +51,18 @@ StepOutput read_logits(const StepWork &work, const exec::LogitsView &logits, sam
   return out;
 }
 
+bool take_drawn(const StepWork &work, const exec::LogitsView &logits, int32_t &token) {
+  Request &r = *work.request;
+  if (!work.drawn || work.first_logits_row >= logits.rows || r.cancelled.load(std::memory_order_relaxed) ||
+      r.output_tokens() + 1 >= r.max_tokens)
+    return false;
+  token = logits.tokens[work.first_logits_row];
+  if (token < 0 || r.ends_at(token))
+    return false;
+  r.tokens.push_back(token); // and nothing to the sampler, which is not asked for tokens of a request that the executor draws for
+  return true;
+}
+
 std::optional<RequestEvent> take_output(const StepWork &work, StepOutput &&output) {
   Request &r = *work.request;
   RequestEvent event;
@@ -73,7 +85,7 @@ std::optional<RequestEvent> take_output(const StepWork &work, StepOutput &&outpu
     return event;
   }
   const int32_t id = output.token->id;
-  if (std::find(r.end_tokens.begin(), r.end_tokens.end(), id) != r.end_tokens.end()) {
+  if (r.ends_at(id)) {
     event.finish = FinishReason::Stop;
     event.stop_token = id;
     return event;
@@ -81,7 +93,7 @@ std::optional<RequestEvent> take_output(const StepWork &work, StepOutput &&outpu
   r.sampler.accept(id);
   r.tokens.push_back(id);
   event.tokens.push_back(std::move(*output.token));
-  if (r.sampler.output_tokens() >= r.sampling.max_tokens)
+  if (r.output_tokens() >= r.max_tokens)
     event.finish = FinishReason::Length;
   return event;
 }

@@ -1,6 +1,5 @@
-// What a finished step means for its requests: tokens are chosen and prompts scored from the logits. Runs on
-// the executor's output thread without the engine's lock, since the requests of a step belong to it while it
-// is in flight.
+// What a finished step means for its requests: tokens are chosen and prompts scored from the logits. What the host reads of
+// them needs no lock of the engine's, since such requests belong to their step while it is in flight.
 #pragma once
 
 #include "runtime/sample/select.h"
@@ -18,6 +17,10 @@ struct StepOutput {
 
 // Reads the rows of `work` out of `logits`, and keeps prompt log-probabilities in the request. Never throws.
 StepOutput read_logits(const StepWork &work, const exec::LogitsView &logits, sample::Scratch &scratch);
+
+// The usual case, at little cost: takes a token that the executor drew and that ends nothing into the request, which is not over.
+// False, and nothing is done: it is for the two above.
+bool take_drawn(const StepWork &work, const exec::LogitsView &logits, int32_t &token);
 
 // Takes the token into the request. Returns the event to send; its `finish` is set when the request is over.
 // Throws nothing; allocates only what the event carries.

@@ -7,6 +7,7 @@
 #include "runtime/sched/scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -90,11 +91,26 @@ Composed compose_us(uint32_t seqs, uint32_t waiting) {
   return times.empty() ? Composed{} : Composed{median(times), median(checks)};
 }
 
+// Walks through memory until then, which takes everything else out of the caches.
+void walk(Clock::time_point end) {
+  static std::vector<char> memory(size_t{96} << 20, 1);
+  static size_t at = 0;
+  static std::atomic<int> sum;
+  for (int seen = 0; Clock::now() < end; sum += seen)
+    for (int i = 0; i < 64; ++i, at = (at + 64) % memory.size())
+      seen += memory[at];
+}
+
+struct Pause {
+  std::chrono::microseconds time{0};
+  bool cold = false; // what the engine uses leaves the caches meanwhile
+};
+
 // Returns the same logits for every row at once, or the same token for each row that it is to draw. With a `pause` it spins for
 // that long before each step's results, as a rank's thread does while a device is busy.
 class NullExecutor final : public exec::Executor {
 public:
-  NullExecutor(const EngineModel &model, bool ahead, std::chrono::microseconds pause, StepDone done)
+  NullExecutor(const EngineModel &model, bool ahead, Pause pause, StepDone done)
       : done_(std::move(done)), vocab_(model.vocab), ahead_(ahead), pause_(pause), tokens_(model.max_logits_rows, 3) {
     logits_.resize(model.vocab * model.max_logits_rows);
     for (size_t i = 0; i < logits_.size(); ++i)
@@ -114,6 +130,7 @@ public:
     queue_.push_back(std::move(batch));
     changed_.notify_all();
   }
+  bool accepts() const override { return true; }
   unsigned max_in_flight() const override { return ahead_ ? 2 : 1; }
   bool samples() const override { return ahead_; }
   bool runs_ahead() const override { return ahead_; }
@@ -133,15 +150,16 @@ private:
         batch = std::move(queue_.front());
         queue_.pop_front();
       }
-      for (const auto end = Clock::now() + pause_; Clock::now() < end;) {
-      }
+      for (const auto end = Clock::now() + pause_.time; Clock::now() < end;)
+        if (pause_.cold)
+          walk(end);
       done_(*batch, {logits_.data(), batch->logits_rows.size(), vocab_, tokens_.data()}, "");
     }
   }
   StepDone done_;
   size_t vocab_;
   bool ahead_;
-  std::chrono::microseconds pause_;
+  Pause pause_;
   std::vector<int32_t> tokens_;
   std::vector<float> logits_;
   std::mutex mutex_;
@@ -155,7 +173,7 @@ private:
 double engine_us(uint32_t seqs, uint32_t tokens, bool ahead) {
   const EngineModel model = model_of(seqs);
   auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
-    return std::make_unique<NullExecutor>(model, ahead, std::chrono::microseconds(0), std::move(done));
+    return std::make_unique<NullExecutor>(model, ahead, Pause{}, std::move(done));
   });
   const auto start = Clock::now();
   for (uint32_t i = 0; i < seqs; ++i) {
@@ -174,17 +192,17 @@ public:
   void begin(uint64_t, uint32_t, uint32_t) override {}
   void end(uint64_t, uint32_t, uint32_t) override {}
   void engine_worked(uint64_t, exec::EngineWork work, double seconds) override {
-    (work == exec::EngineWork::Compose ? compose : results).push_back(seconds * 1e6);
+    (work == exec::EngineWork::Compose ? compose : work == exec::EngineWork::Results ? results : deliver).push_back(seconds * 1e6);
   }
-  std::vector<double> compose, results; // each filled by one thread
+  std::vector<double> compose, results, deliver; // each filled by one thread at a time
 };
 
-// What the engine does for a step, a step ahead, where milliseconds lie between steps: caches and cores have cooled down.
-HostTimes engine_pausing_us(uint32_t seqs) {
+// What the engine does for a step, a step ahead, where milliseconds lie between steps.
+HostTimes engine_pausing_us(uint32_t seqs, bool cold) {
   HostTimes times;
   const EngineModel model = model_of(seqs);
   auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
-    return std::make_unique<NullExecutor>(model, true, std::chrono::microseconds(5000), std::move(done));
+    return std::make_unique<NullExecutor>(model, true, Pause{std::chrono::microseconds(5000), cold}, std::move(done));
   });
   engine->observe(&times);
   for (uint32_t i = 0; i < seqs; ++i) {
@@ -232,11 +250,13 @@ int main() {
   for (uint32_t seqs : {1u, 64u, 256u})
     std::printf("  %3u sequences                     %7.1f %7.1f\n", seqs, engine_us(seqs, 2000, false),
                 engine_us(seqs, 2000, true));
-  std::printf("a step ahead, 5 ms between steps      compose  results  us\n");
-  for (uint32_t seqs : {1u, 64u, 256u}) {
-    const HostTimes times = engine_pausing_us(seqs);
-    std::printf("  %3u sequences                  %7.1f %7.1f\n", seqs, median(times.compose), median(times.results));
-  }
+  std::printf("a step ahead, 5 ms between steps      compose  results  us, and callbacks on their own thread\n");
+  for (bool cold : {false, true})
+    for (uint32_t seqs : {1u, 64u, 256u}) {
+      const HostTimes times = engine_pausing_us(seqs, cold);
+      std::printf("  %3u sequences%s %7.1f  %7.1f  %7.1f\n", seqs, cold ? ", caches cold       " : "                    ",
+                  median(times.compose), median(times.results), median(times.deliver));
+    }
   std::printf("sample one row                       49152  151936 logits, us\n");
   auto line = [](const char *name, float scale, SamplingParams p, bool logprobs = false) {
     std::printf("  %-33s %7.1f %7.1f\n", name, sample_us(49152, scale, p, logprobs),

@@ -248,16 +248,17 @@ private:
   void say_host(ordered_json &line) {
     const HostTimes host = watch_.host_times();
     say("            host %.1f us a step: composing it %.1f, launching it %.1f (inputs %.1f, ops %.1f, draws %.1f), taking its "
-        "results in %.1f\n",
+        "results in %.1f; its callbacks, on their own thread, %.1f\n",
         host.total() * 1e6, host.compose * 1e6, host.launch.total() * 1e6, host.launch.inputs * 1e6, host.launch.ops * 1e6,
-        host.launch.draws * 1e6, host.results * 1e6);
+        host.launch.draws * 1e6, host.results * 1e6, host.deliver * 1e6);
     line["host_s"] = {{"total", host.total()},
                       {"compose", host.compose},
                       {"launch", host.launch.total()},
                       {"launch_inputs", host.launch.inputs},
                       {"launch_ops", host.launch.ops},
                       {"launch_draws", host.launch.draws},
-                      {"results", host.results}};
+                      {"results", host.results},
+                      {"callbacks", host.deliver}};
   }
 
   // The same steps again with every kernel traced, which slows the host but not what lies between a device's kernels.

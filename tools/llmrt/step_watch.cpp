@@ -47,7 +47,7 @@ void StepWatch::end(uint64_t, uint32_t rank, uint32_t op) {
 
 void StepWatch::engine_worked(uint64_t, exec::EngineWork work, double seconds) {
   std::lock_guard lock(mutex_);
-  (work == exec::EngineWork::Compose ? compose_ : results_).push_back(seconds);
+  (work == exec::EngineWork::Compose ? compose_ : work == exec::EngineWork::Results ? results_ : deliver_).push_back(seconds);
 }
 
 void StepWatch::restart(exec::KernelTracer *tracer) {
@@ -56,6 +56,7 @@ void StepWatch::restart(exec::KernelTracer *tracer) {
   std::lock_guard lock(mutex_);
   compose_.clear();
   results_.clear();
+  deliver_.clear();
 }
 
 void StepWatch::wait(std::chrono::milliseconds most) const {
@@ -72,6 +73,7 @@ HostTimes StepWatch::host_times() const {
   std::lock_guard lock(mutex_);
   times.compose = quantile(compose_, 0.5);
   times.results = quantile(results_, 0.5);
+  times.deliver = quantile(deliver_, 0.5);
   for (const OfRank &of : ranks_) {
     const LaunchTime launch{quantile(of.inputs, 0.5), quantile(of.draws, 0.5), quantile(of.ops, 0.5)};
     if (launch.total() > times.launch.total())

@@ -20,9 +20,10 @@ struct LaunchTime {
 
 // Medians over steps, in seconds.
 struct HostTimes {
-  double compose = 0; // from the engine's waking up to the step's being handed over
+  double compose = 0; // until the step is handed over
   LaunchTime launch;  // on a rank's thread, of the slowest rank
   double results = 0; // from the step's results to the engine's being done with them
+  double deliver = 0; // its tokens' callbacks, on a thread that no step waits for: not in the total
   double total() const { return compose + launch.total() + results; }
 };
 
@@ -56,7 +57,7 @@ private:
   };
   std::vector<OfRank> ranks_;
   mutable std::mutex mutex_;
-  std::vector<double> compose_, results_; // under mutex_: the engine may say so after the step has ended
+  std::vector<double> compose_, results_, deliver_; // under mutex_: the engine may say so after the step has ended
 };
 
 // Seconds in which no kernel of the rank ran between the last op of a step and the first op of the next, for all steps that

@@ -140,6 +140,7 @@ public:
   }
 
   void submit(std::shared_ptr<const StepBatch> batch) override { loop_->submit(std::move(batch)); }
+  bool accepts() const override { return loop_->accepts(); }
   unsigned max_in_flight() const override { return loop_->in_flight(); }
   std::string backend() const override { return "cuda"; }
   std::vector<int> placement() const override { return devices_; }

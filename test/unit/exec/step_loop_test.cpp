@@ -74,10 +74,14 @@ struct Rig {
       return true;
     };
     options.on_done = [this](const StepBatch &b, const LogitsView &view, const std::string &error) {
-      std::lock_guard lock(mutex);
-      done.push_back(b.id);
-      errors.push_back(error);
-      EXPECT_EQ(view.rows, error.empty() ? 1u : 0u);
+      {
+        std::lock_guard lock(mutex);
+        done.push_back(b.id);
+        errors.push_back(error);
+        EXPECT_EQ(view.rows, error.empty() ? 1u : 0u);
+      }
+      if (then)
+        then();
     };
     loop = std::make_unique<StepLoop>(std::move(options), *world);
   }
@@ -106,6 +110,7 @@ struct Rig {
 
   std::vector<Device> devices;
   std::function<void(uint32_t, const Step &)> launches;
+  std::function<void()> then; // at the end of on_done
   std::atomic<uint64_t> may_finish{0};
   uint64_t fail_launch_of = 0, hang_at = 0;
   std::atomic<int> hung{0};
@@ -156,6 +161,58 @@ TEST(StepLoopAhead, RanksThatMeetWhileLaunching) {
   }
   for (const std::string &error : rig.errors)
     EXPECT_EQ(error, "");
+}
+
+// The thread that hands results on submits where the loop accepts a step at once; another one does where it does not, since that
+// thread's rank may be waited for by those that still hold the slot.
+TEST(StepLoopAhead, ResultsMayBringTheNextStep) {
+  for (uint32_t ranks : {1u, 3u}) {
+    Rig rig(ranks);
+    rig.launches = [&](uint32_t rank, const Step &step) {
+      float sum = 1;
+      rig.world->rank(rank).begin_step(step.batch->id);
+      rig.world->rank(rank).all_reduce(0, 0, &sum, 1, 1, 1);
+    };
+    rig.may_finish = 1000;
+    std::atomic<uint64_t> next{3}, left_to_others{0};
+    uint64_t brought = 0, at_once = 0;
+    rig.then = [&] {
+      if (brought++ >= 298)
+        return;
+      if (left_to_others > 0 || !rig.loop->accepts()) {
+        ++left_to_others;
+        return;
+      }
+      rig.loop->submit(batch(next++, true));
+      ++at_once;
+    };
+    EXPECT_TRUE(rig.loop->accepts());
+    rig.loop->submit(batch(1));
+    rig.loop->submit(batch(2, true));
+    EXPECT_TRUE(rig.within([&] {
+      for (; left_to_others > 0; --left_to_others)
+        rig.loop->submit(batch(next++, true));
+      std::lock_guard lock(rig.mutex);
+      return rig.done.size() == 300;
+    }));
+    rig.loop.reset();
+    if (ranks == 1) {
+      EXPECT_EQ(at_once, 298u);
+    }
+    for (const std::string &error : rig.errors)
+      EXPECT_EQ(error, "");
+  }
+}
+
+TEST(StepLoopAhead, AcceptsNothingWhileTwoStepsAreUnderWay) {
+  Rig rig(1);
+  rig.loop->submit(batch(1));
+  EXPECT_TRUE(rig.loop->accepts());
+  rig.loop->submit(batch(2, true));
+  EXPECT_FALSE(rig.loop->accepts());
+  rig.may_finish = 1;
+  EXPECT_TRUE(rig.wait_done(1));
+  EXPECT_TRUE(rig.loop->accepts());
 }
 
 TEST(StepLoopAhead, AFailedLaunchAndAHangEndTheWorld) {

@@ -2,6 +2,8 @@
 #include "runtime/exec/step_observer.h"
 #include "test/unit/sched/engine_fixture.h"
 
+#include <algorithm>
+
 using namespace llmrt;
 using namespace llmrt::test;
 
@@ -15,10 +17,10 @@ public:
     EXPECT_GE(seconds, 0);
     EXPECT_LT(seconds, 60);
     std::lock_guard lock(mutex);
-    (work == exec::EngineWork::Compose ? composed : results).push_back(step);
+    (work == exec::EngineWork::Compose ? composed : work == exec::EngineWork::Results ? results : delivered).push_back(step);
   }
   std::mutex mutex;
-  std::vector<uint64_t> composed, results;
+  std::vector<uint64_t> composed, results, delivered;
 };
 
 TEST(EngineObserver, SeesTheWorkOfEveryStep) {
@@ -40,6 +42,9 @@ TEST(EngineObserver, SeesTheWorkOfEveryStep) {
     for (size_t i = 0; i < keeper.composed.size(); ++i)
       EXPECT_EQ(keeper.composed[i], before + 1 + i);
     EXPECT_EQ(keeper.results, keeper.composed);
+    ASSERT_FALSE(keeper.delivered.empty());
+    EXPECT_TRUE(std::is_sorted(keeper.delivered.begin(), keeper.delivered.end()));
+    EXPECT_EQ(keeper.delivered.back(), keeper.composed.back());
   }
 }
 

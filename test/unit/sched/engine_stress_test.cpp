@@ -14,7 +14,7 @@ struct Shape {
   uint32_t pages, page_size, seqs, tokens, rows;
   bool cache;
   unsigned delay_us;
-  bool ahead = false;
+  bool ahead = false, blocks = false;
 };
 
 struct Sent {
@@ -40,7 +40,8 @@ TEST_P(EngineStress, EveryAnswerIsExact) {
   uint64_t preemptions = 0, hits = 0;
   {
     Harness h(model,
-              {.depth = shape.depth, .samples = shape.ahead, .ahead = shape.ahead, .max_delay_us = shape.delay_us},
+              {.depth = shape.depth, .samples = shape.ahead, .ahead = shape.ahead, .blocks = shape.blocks,
+               .max_delay_us = shape.delay_us},
               options);
     std::vector<Sent> sent[3];
     auto client_thread = [&](int which) {
@@ -146,13 +147,17 @@ INSTANTIATE_TEST_SUITE_P(Shapes, EngineStress,
                                          Shape{2, 20, 8, 16, 64, 16, false, 0, true},   // and without the cache
                                          Shape{2, 40, 4, 8, 8, 1, true, 0, true},       // few tokens and rows a step
                                          Shape{2, 160, 1, 16, 64, 8, true, 50, true},   // a page a token
-                                         Shape{2, 2, 64, 16, 128, 16, true, 0, true}),  // two pages in all
+                                         Shape{2, 2, 64, 16, 128, 16, true, 0, true},   // two pages in all
+                                         // Of executors that may have to wait for a step to be handed over.
+                                         Shape{1, 20, 8, 16, 64, 16, true, 0, false, true},
+                                         Shape{3, 16, 8, 12, 64, 16, true, 100, false, true},
+                                         Shape{2, 20, 8, 16, 64, 16, true, 100, true, true}),
                          [](const auto &info) {
                            const Shape &s = info.param;
                            return "depth" + std::to_string(s.depth) + "_pages" + std::to_string(s.pages) +
                                   "x" + std::to_string(s.page_size) + "_seqs" + std::to_string(s.seqs) +
                                   "_rows" + std::to_string(s.rows) + (s.cache ? "" : "_nocache") +
-                                  (s.ahead ? "_ahead" : "");
+                                  (s.ahead ? "_ahead" : "") + (s.blocks ? "_blocks" : "");
                          });
 
 } // namespace

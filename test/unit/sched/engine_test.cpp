@@ -323,6 +323,38 @@ TEST(Engine, AThrowingCallbackCancelsItsRequestOnly) {
   EXPECT_EQ(h.engine->stats().pages_used, 0u);
 }
 
+// Steps go on while a callback dawdles; what has gathered then comes in order, tokens of all kinds.
+TEST(Engine, ASlowCallbackGetsEverythingInOrder) {
+  for (bool ahead : {false, true}) {
+    Harness h(small_model(), {.depth = ahead ? 2u : 1u, .samples = ahead, .ahead = ahead});
+    std::vector<std::shared_ptr<Client>> clients;
+    std::vector<SamplingParams> sampling;
+    for (int i = 0; i < 6; ++i) {
+      EngineRequest r;
+      r.prompt = prompt_of(4, i);
+      r.sampling = sampled(static_cast<uint64_t>(i), 30);
+      if (i % 3 == 2)
+        r.sampling.logprobs = 1;
+      sampling.push_back(r.sampling);
+      clients.push_back(std::make_shared<Client>());
+      r.on_event = [client = clients.back(), i](RequestEvent &&e) {
+        if (i == 0)
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        client->on_event(std::move(e));
+      };
+      SubmitError error;
+      std::string message;
+      h.engine->submit(std::move(r), error, message);
+    }
+    EXPECT_TRUE(h.engine->wait_idle(30)); // only once all is delivered
+    for (int i = 0; i < 6; ++i) {
+      const Received got = clients[static_cast<size_t>(i)]->now();
+      expect_answer(h.model, prompt_of(4, i), sampling[static_cast<size_t>(i)], got);
+      EXPECT_EQ(got.events, 30u);
+    }
+  }
+}
+
 TEST(Engine, ExecutorErrorEndsEverythingWithItsSentence) {
   for (unsigned depth : {1u, 3u})
     for (bool throws : {false, true}) {

@@ -62,6 +62,11 @@ void FakeExecutor::submit(std::shared_ptr<const exec::StepBatch> batch) {
   changed_.notify_all();
 }
 
+bool FakeExecutor::accepts() const {
+  std::lock_guard lock(mutex_);
+  return !options_.blocks && queue_.size() < options_.depth;
+}
+
 // Called with the steps in flight in queue_.
 void FakeExecutor::check(const exec::StepBatch &b) {
   auto fail = [&](const std::string &what) { violation(b, what); };

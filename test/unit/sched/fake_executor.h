@@ -25,6 +25,7 @@ struct FakeOptions {
   unsigned depth = 1;                // steps in flight
   bool samples = false;              // draws tokens itself, with the host's sampler
   bool ahead = false;                // and takes ids from the step before; the depth should be 2
+  bool blocks = false;               // submit() may always have to wait: it is not for the thread that reports
   unsigned patience_us = 0;          // ahead: a step is reported this long after it ended, or once the next one is there
   unsigned max_delay_us = 0;         // each step takes a random time up to this
   uint64_t fail_at_step = 0;         // this step and all later ones fail; 0: never
@@ -54,6 +55,7 @@ public:
                StepDone on_done);
   ~FakeExecutor() override;
   void submit(std::shared_ptr<const exec::StepBatch> batch) override;
+  bool accepts() const override;
   unsigned max_in_flight() const override { return options_.depth; }
   bool samples() const override { return options_.samples; }
   bool runs_ahead() const override { return options_.ahead; }
@@ -86,7 +88,7 @@ private:
   std::shared_ptr<FakeLog> log_;
   StepDone on_done_;
   std::vector<Slot> slots_; // [num_pages * page_size]
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<const exec::StepBatch>> queue_; // the front ones are being executed
   uint64_t last_id_ = 0;

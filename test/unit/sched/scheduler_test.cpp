@@ -73,7 +73,7 @@ TEST_F(SchedulerTest, NothingInFlightIsScheduledAgain) {
   s.enqueue(request(1, 5));
   ASSERT_TRUE(compose(s));
   EXPECT_FALSE(compose(s));
-  finish(s, {StepWork{.request = s.running()[0], .samples = true}});
+  finish(s, {StepWork{.request = s.running()[0].get(), .samples = true}});
   EXPECT_TRUE(compose(s));
 }
 

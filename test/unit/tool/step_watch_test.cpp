@@ -98,7 +98,10 @@ TEST(StepWatch, TagsLaunchesAndTakesMedians) {
   for (const double seconds : {1.0, 5.0, 2.0})
     watch.engine_worked(1, exec::EngineWork::Compose, seconds);
   watch.engine_worked(1, exec::EngineWork::Results, 0.5);
+  watch.engine_worked(1, exec::EngineWork::Deliver, 100);
   EXPECT_EQ(watch.host_times().compose, 2.0);
+  EXPECT_EQ(watch.host_times().deliver, 100.0);
+  EXPECT_LT(watch.host_times().total(), 100.0);
   EXPECT_EQ(watch.host_times().results, 0.5);
   EXPECT_GT(watch.host_times().launch.inputs, 0);
   EXPECT_GT(watch.host_times().launch.ops, 0);
