@@ -257,6 +257,7 @@ struct Sample {
   const SampleRow *rows; // [R]
   int64_t R, V;
   bool greedy;          // every row has temperature 0: known to the host, `rows` is not read unless logprobs are wanted
+  int32_t *host_tokens; // [R] out or null: the same, where the host reads them (pinned)
 };
 // Temperature, min-p, top-k, top-p (in this order), then one draw; greedy ties go to the lowest id. Tokens that tie with
 // the last one kept are kept too. A row without a best token (NaN) gives -1.

@@ -79,7 +79,7 @@ __device__ uint32_t threshold(Team &team, const Slice &slice, bool wide, float *
 }
 
 __global__ void __launch_bounds__(kThreads, 2)
-    sample_kernel(int32_t *tokens, float *logprobs, const float *all_logits, int64_t ld, const SampleRow *rows, int64_t V,
+    sample_kernel(int32_t *tokens, int32_t *host_tokens, float *logprobs, const float *all_logits, int64_t ld, const SampleRow *rows, int64_t V,
                   int parts, bool staged, bool wide) {
   extern __shared__ __align__(16) float bins[]; // [kBins][kThreads], then the slice, where it fits
   float *stage = bins + kBins * kThreads;
@@ -170,13 +170,13 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   // A row of NaN has no best token; -1 tells the host.
   if (threadIdx.x == 0 && team.rank == 0)
-    tokens[r] = chosen.token < V ? static_cast<int32_t>(chosen.token) : -1;
+    put_token(tokens, host_tokens, r, chosen.token < V ? static_cast<int32_t>(chosen.token) : -1);
   team.sync(); // no block may end while another still writes to it
 }
 
 // All rows greedy: one pass that keeps nothing, so that many blocks fit and the reads run at memory speed.
 __global__ void __launch_bounds__(kThreads, 3)
-    greedy_kernel(int32_t *tokens, const float *all_logits, int64_t ld, int64_t V, int parts, bool wide) {
+    greedy_kernel(int32_t *tokens, int32_t *host_tokens, const float *all_logits, int64_t ld, int64_t V, int parts, bool wide) {
   __shared__ Shared shared;
   let_next_start();
   wait_for_previous();
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   Team team{shared, parts, static_cast<int>(blockIdx.x % parts)};
   const Best top = best_of_row(team, all_logits + r * ld, V, wide);
   if (threadIdx.x == 0 && team.rank == 0)
-    tokens[r] = top.token < V ? static_cast<int32_t>(top.token) : -1;
+    put_token(tokens, host_tokens, r, top.token < V ? static_cast<int32_t>(top.token) : -1);
   team.sync(); // no block may end while another still writes to it
 }
 
@@ -199,7 +199,7 @@ void sample(const Sample &p, cudaStream_t stream) {
   if (p.greedy && !p.logprobs) {
     const int parts = greedy_parts(p.R);
     return launch_cluster(greedy_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), 0,
-                          static_cast<unsigned>(parts), stream, p.tokens, p.logits, p.ld, p.V, parts, wide);
+                          static_cast<unsigned>(parts), stream, p.tokens, p.host_tokens, p.logits, p.ld, p.V, parts, wide);
   }
   const int parts = device.major >= 9 ? kMostParts : 1;
   const int64_t each = ceil_div(ceil_div(p.V, parts), 4) * 4;
@@ -208,8 +208,8 @@ void sample(const Sample &p, cudaStream_t stream) {
   const size_t bytes = kBinBytes + (staged ? static_cast<size_t>(each) * 4 : 0);
   allow_shared_memory<sample_kernel>();
   launch_cluster(sample_kernel, dim3(static_cast<unsigned>(p.R * parts)), dim3(kThreads), bytes,
-                 static_cast<unsigned>(parts), stream, p.tokens, p.logprobs, p.logits, p.ld, p.rows, p.V, parts, staged,
-                 wide);
+                 static_cast<unsigned>(parts), stream, p.tokens, p.host_tokens, p.logprobs, p.logits, p.ld, p.rows, p.V, parts,
+                 staged, wide);
 }
 
 } // namespace llmrt::cuda

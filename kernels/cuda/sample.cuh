@@ -20,6 +20,13 @@ __device__ __forceinline__ Best better(Best a, Best b) {
   return b.value > a.value || (b.value == a.value && b.token < a.token) ? b : a;
 }
 
+// The token of row r, for the next step and, where the host wants it too, for the host.
+__device__ __forceinline__ void put_token(int32_t *tokens, int32_t *host_tokens, int64_t r, int32_t token) {
+  tokens[r] = token;
+  if (host_tokens)
+    host_tokens[r] = token;
+}
+
 struct Shared {
   float sums[kWarps];
   Best best[kWarps];

@@ -38,7 +38,7 @@ private:
 
 } // namespace
 
-StepInputs::StepInputs(const StepLimits &limits) : page_size_(limits.page_size) {
+StepInputs::StepInputs(const StepLimits &limits) {
   size_t end = 0;
   auto place = [&](size_t count, size_t size) {
     const size_t offset = end;
@@ -91,13 +91,8 @@ void StepInputs::upload(const Step &step, const StepShape &shape, const int32_t 
   packer.pack(batch.context_lens, begin.context_lens);
   packer.pack(batch.logits_rows, begin.logits_rows);
   const size_t seqs = batch.context_lens.size();
-  int32_t *starts = packer.room(seqs + 1, begin.page_starts);
-  starts[0] = 0;
-  for (size_t s = 0; s < seqs; ++s) // a sequence may come with more pages than it needs yet
-    starts[s + 1] = starts[s] + static_cast<int32_t>((batch.context_lens[s] + page_size_ - 1) / page_size_);
-  int32_t *pages = packer.room(static_cast<size_t>(starts[seqs]), begin.pages);
-  for (size_t s = 0; s < seqs; ++s)
-    std::copy_n(batch.pages.data() + batch.page_starts[s], starts[s + 1] - starts[s], pages + starts[s]);
+  packer.pack(batch.page_starts, begin.page_starts);
+  packer.pack(batch.pages, begin.pages);
 
   // The copy waits for nothing, the step for the copy.
   LLMRT_CHECK(cudaMemcpyAsync(uploaded_[turn_].data(), host_[turn_].data(), packer.bytes(), cudaMemcpyHostToDevice, copies_));

@@ -41,7 +41,7 @@ public:
 private:
   template <typename T> T *at(size_t offset) const { return reinterpret_cast<T *>(device_.data() + offset); }
   size_t ids_ = 0, positions_ = 0, seq_starts_ = 0, context_lens_ = 0, slots_ = 0, logits_rows_ = 0, page_table_ = 0;
-  int64_t page_size_ = 1, stride_ = 0; // of the page table: pages of the longest sequence
+  int64_t stride_ = 0; // of the page table: pages of the longest sequence
   DeviceMemory device_;
   // Used in turn: a step is written and copied while the one before is read.
   PinnedMemory host_[2];

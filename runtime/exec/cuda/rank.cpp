@@ -189,7 +189,7 @@ void Rank::capture_all(const std::function<void(size_t done)> &progress) {
     shape.max_query = 1;
     shape.max_context = context_buckets_.front();
     const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, 0, nullptr};
-    upload(step, shape, nullptr, false);
+    upload(step, shape, nullptr, {});
     program_->run(context);
     for (const int most : context_buckets_) {
       shape.max_context = most;
@@ -204,7 +204,7 @@ void Rank::capture_all(const std::function<void(size_t done)> &progress) {
 }
 
 // Runs a pure decode step as the graph of its bucket. False where the step is of another kind.
-bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, bool draws) {
+bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, const Draws &draws) {
   if (!graphs_ || shape.max_query != 1 || shape.rows != shape.tokens)
     return false;
   shape.seqs = bucket_of(seq_buckets_, shape.seqs);
@@ -220,9 +220,9 @@ bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, boo
   return true;
 }
 
-void Rank::upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws) {
+void Rank::upload(const Step &step, const StepShape &shape, const int32_t *before, const Draws &draws) {
   const ObservedSpan span(step.batch->observer, step.batch->id, rank_, kPhaseInputs);
-  inputs_->upload(step, shape, before, draws, *stream_);
+  inputs_->upload(step, shape, before, program_->logits() && draws.by_chance, *stream_);
 }
 
 // The tokens of the step before, on this device, where `step` takes some; null where it takes none. If they were drawn on the
@@ -264,64 +264,76 @@ void Rank::queue(const Step &step) {
   if (link_)
     link_->begin_step(batch.id);
   StepShape shape = shape_of(step);
+  const Draws draws = draws_of(batch);
   turn.rows = batch.logits_rows.size();
   const bool output = program_->logits() && turn.rows != 0;
-  auto draws = [](const RowSampling &r) { return r.draw; };
-  turn.together = draws_together(batch);
-  turn.drawn = output && std::any_of(batch.sampling.begin(), batch.sampling.end(), draws);
-  const bool wanted = output && (!turn.drawn || !std::all_of(batch.sampling.begin(), batch.sampling.end(), draws));
-  turn.logits = wanted ? logits_memory(other) : nullptr;
+  turn.together = draws_together(draws);
+  turn.drawn = output && draws.some;
+  turn.logits = output && !draws.all ? logits_memory(other) : nullptr;
   const int32_t *before = tokens_before(step);
-  if (!replay(step, shape, before, turn.drawn)) {
-    upload(step, shape, before, turn.drawn);
+  if (!replay(step, shape, before, draws)) {
+    upload(step, shape, before, draws);
     program_->run({shape, *inputs_, *products_, link_.get(), *stream_, batch.id, batch.observer});
   }
   if (!turn.together)
     program_->gather_logits({shape, *inputs_, *products_, link_.get(), *stream_, batch.id, batch.observer});
-  collect(step, turn);
+  collect(step, turn, draws);
   if (launched_ == collected_)
     waiting_since_ = Clock::now();
   ++launched_;
 }
 
-// Whether all ranks find this step's tokens, without the logits being gathered. The same answer on all of them.
-bool Rank::draws_together(const StepBatch &batch) const {
-  return link_ && link_->draws_together() && program_->own_logits().data && !batch.sampling.empty() &&
-         std::all_of(batch.sampling.begin(), batch.sampling.end(),
-                     [](const RowSampling &r) { return r.draw && r.temperature <= 0; });
+Rank::Draws Rank::draws_of(const StepBatch &batch) {
+  size_t rows = 0;
+  Draws draws;
+  for (const RowSampling &row : batch.sampling) {
+    rows += row.draw;
+    draws.by_chance |= row.draw && row.temperature > 0;
+  }
+  draws.some = rows > 0;
+  draws.all = rows > 0 && rows == batch.sampling.size();
+  return draws;
 }
 
-// Draws tokens, and sends results to the host. Tokens go by a stream of their own, so that the next step need not wait until
-// they have arrived; logits do not, since the next step overwrites them.
-void Rank::collect(const Step &step, Turn &turn) {
+// Whether all ranks find this step's tokens, without the logits being gathered. The same answer on all of them.
+bool Rank::draws_together(const Draws &draws) const {
+  return link_ && link_->draws_together() && program_->own_logits().data && draws.all && !draws.by_chance;
+}
+
+// Draws tokens, and sends results to the host. The kernel of one rank writes its tokens there itself. Those drawn together go by a
+// stream of their own, so that the next step need not wait until they have arrived; logits do not, since the next step
+// overwrites them.
+void Rank::collect(const Step &step, Turn &turn, const Draws &draws) {
   StepObserver *const observer = step.batch->observer;
-  int32_t *tokens = reinterpret_cast<int32_t *>(turn.tokens.data());
-  if (turn.together) {
-    const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
-    link_->sample_greedy(tokens, turn.rows, program_->own_logits(), *stream_);
-  } else if (turn.drawn) {
-    const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
-    llmrt::cuda::Sample call{};
-    call.tokens = tokens;
-    call.logits = program_->logits();
-    call.ld = call.V = static_cast<int64_t>(limits_.vocab);
-    call.rows = inputs_->draws();
-    call.R = static_cast<int64_t>(step.batch->sampling.size());
-    call.greedy = std::none_of(step.batch->sampling.begin(), step.batch->sampling.end(),
-                               [](const RowSampling &r) { return r.draw && r.temperature > 0; });
-    llmrt::cuda::sample(call, *stream_);
-  }
   if (turn.logits) {
     const ObservedSpan span(observer, step.batch->id, rank_, kPhaseResults);
     LLMRT_CHECK(cudaMemcpyAsync(turn.logits, program_->logits(), turn.rows * limits_.vocab * sizeof(float),
                                 cudaMemcpyDeviceToHost, *stream_));
   }
-  if (!turn.drawn) {
+  if (!turn.together && !turn.drawn) {
+    LLMRT_CHECK(cudaEventRecord(*turn.finished, *stream_));
+    return;
+  }
+  const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
+  int32_t *const tokens = reinterpret_cast<int32_t *>(turn.tokens.data());
+  if (turn.together) {
+    link_->sample_greedy(tokens, turn.rows, program_->own_logits(), *stream_);
+  } else {
+    llmrt::cuda::Sample call{};
+    call.tokens = tokens;
+    call.host_tokens = reinterpret_cast<int32_t *>(turn.host_tokens.data());
+    call.logits = program_->logits();
+    call.ld = call.V = static_cast<int64_t>(limits_.vocab);
+    call.rows = inputs_->draws();
+    call.R = static_cast<int64_t>(step.batch->sampling.size());
+    call.greedy = !draws.by_chance;
+    llmrt::cuda::sample(call, *stream_);
+  }
+  if (!turn.together || !turn.drawn) {
     LLMRT_CHECK(cudaEventRecord(*turn.finished, *stream_));
     return;
   }
   LLMRT_CHECK(cudaEventRecord(*computed_, *stream_));
-  const ObservedSpan span(observer, step.batch->id, rank_, kPhaseSampling);
   LLMRT_CHECK(cudaStreamWaitEvent(*results_, *computed_, 0));
   LLMRT_CHECK(cudaMemcpyAsync(turn.host_tokens.data(), turn.tokens.data(), turn.rows * sizeof(int32_t), cudaMemcpyDeviceToHost,
                               *results_));

@@ -58,9 +58,15 @@ private:
     bool together = false;       // by all ranks, each from its own logits: all of them have the tokens
     std::byte *logits = nullptr; // where they go on the host, if they are wanted
     DeviceMemory tokens;         // drawn, for the next step
-    PinnedMemory host_tokens;    // and for the host
+    PinnedMemory host_tokens;    // and for the host, on the output rank
     std::unique_ptr<Event> finished;
   };
+  // What a step draws.
+  struct Draws {
+    bool some = false, all = false; // rows
+    bool by_chance = false;         // some of them
+  };
+  static Draws draws_of(const StepBatch &batch);
   void join_others(const RankLinkOptions &options, comm::HostWorld &world, bool eager);
   void capture_all(const std::function<void(size_t done)> &progress);
   StepShape shape_of(const Step &step) const;
@@ -72,11 +78,11 @@ private:
   [[noreturn]] void give_up(const std::string &what);
   [[noreturn]] static void lost(cudaError_t status);
   const int32_t *tokens_before(const Step &step);
-  void upload(const Step &step, const StepShape &shape, const int32_t *before, bool draws);
+  void upload(const Step &step, const StepShape &shape, const int32_t *before, const Draws &draws);
   std::unique_ptr<Graph> capture(const OpContext &context) const;
-  bool replay(const Step &step, StepShape &shape, const int32_t *before, bool draws);
-  bool draws_together(const StepBatch &batch) const;
-  void collect(const Step &step, Turn &turn);
+  bool replay(const Step &step, StepShape &shape, const int32_t *before, const Draws &draws);
+  bool draws_together(const Draws &draws) const;
+  void collect(const Step &step, Turn &turn, const Draws &draws);
   std::byte *logits_memory(const Turn &other);
 
   std::shared_ptr<const plan::LoadedPlan> plan_;
@@ -87,7 +93,7 @@ private:
   double deadline_s_ = 60;
   bool graphs_ = false;
   DeviceMemory weights_, arena_, kv_;
-  std::unique_ptr<Stream> stream_, results_; // the steps; tokens on their way to the host
+  std::unique_ptr<Stream> stream_, results_; // the steps; tokens drawn together on their way to the host
   std::unique_ptr<StepInputs> inputs_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Program> program_;

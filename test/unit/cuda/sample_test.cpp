@@ -8,15 +8,29 @@
 namespace llmrt::cuda::testing {
 namespace {
 
+// Where the host finds the tokens.
+struct HostTokens {
+  explicit HostTokens(size_t count) : count(count) {
+    EXPECT_EQ(cudaHostAlloc(reinterpret_cast<void **>(&tokens), count * sizeof(int32_t), cudaHostAllocPortable), cudaSuccess);
+    std::fill_n(tokens, count, -7);
+  }
+  ~HostTokens() { cudaFreeHost(tokens); }
+  std::vector<int32_t> read() const { return {tokens, tokens + count}; }
+  size_t count;
+  int32_t *tokens = nullptr;
+};
+
 std::vector<int32_t> draw(const std::vector<float> &logits, int64_t V, std::vector<SampleRow> rows,
                           std::vector<float> *logprobs = nullptr) {
   const int64_t R = int64_t(rows.size());
+  HostTokens host(rows.size());
   DeviceBytes d_logits(logits.data(), logits.size() * 4), d_rows(rows.data(), rows.size() * sizeof(SampleRow)), tokens(R * 4),
       lp(R * 4);
   sample({tokens.as<int32_t>(), lp.as<float>(), d_logits.as<float>(), logits.size() == size_t(V) ? 0 : V,
-          d_rows.as<SampleRow>(), R, V, false},
+          d_rows.as<SampleRow>(), R, V, false, host.tokens},
          nullptr);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(host.read(), tokens.read<int32_t>());
   if (logprobs)
     *logprobs = lp.read<float>();
   return tokens.read<int32_t>();
@@ -52,9 +66,11 @@ TEST(Sample, AllGreedy) {
         want.push_back(r == 2 ? -1 : int32_t(std::max_element(begin, begin + V) - begin));
       }
       DeviceBytes d_logits(logits.data(), logits.size() * 4), tokens(R * 4);
-      sample({tokens.as<int32_t>(), nullptr, d_logits.as<float>(), V, nullptr, R, V, true}, nullptr);
+      HostTokens host(static_cast<size_t>(R));
+      sample({tokens.as<int32_t>(), nullptr, d_logits.as<float>(), V, nullptr, R, V, true, host.tokens}, nullptr);
       ASSERT_CUDA(cudaDeviceSynchronize());
       EXPECT_EQ(tokens.read<int32_t>(), want) << V << " " << R;
+      EXPECT_EQ(host.read(), want) << V << " " << R;
     }
 }
 
