@@ -62,6 +62,8 @@ def copy_binaries(out):
     shutil.copy2(BUILD / "lib/libllmrt_cuda.so", out / "lib")
     for test in ("cuda_kernels_test", "cuda_communicators_test", "cluster_after_copy", "bench_cuda_kernels", "bench_collectives"):
         shutil.copy2(BUILD / "test/bin" / test, out / "bin")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", out / "lib/libfailing_device.so", Path(__file__).with_name("failing_device.c"),
+                    "-ldl"], check=True)
     for binary in (out / "bin/llmrt", out / "lib/libllmrt_cuda.so"):
         subprocess.run(["strip", "--strip-debug", binary], check=True)
         for line in subprocess.run(["ldd", binary], capture_output=True, text=True).stdout.splitlines():
