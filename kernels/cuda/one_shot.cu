@@ -3,10 +3,10 @@
 // and sums them in group order, so that all members get the same bits. The residual and the RMSNorm that follow go with it.
 //
 // A block carries one row. Short messages bring an epoch with every eight bytes and need no other signal; longer ones are
-// followed by a flag a row, or bring an epoch with every line where the links keep lines whole (one_shot_lines.cu). The epoch counts the calls of a group and lives on the device, so that a captured graph can be
-// replayed. Inboxes are used by turns (two): a rank pushes call e + 2 only after its call e + 1 has ended, which has seen the
-// rows that each peer pushed when its call e had ended. An epoch comes again after 2^32 calls; a slot would have to lie
-// untouched for exactly so many to be mistaken.
+// followed by a flag a row, or bring an epoch with every line where the links keep lines whole (one_shot_lines.cu). The epoch
+// counts the calls of a group and lives on the device, so that a captured graph can be replayed. Inboxes are used by turns (two):
+// a rank pushes call e + 2 only after its call e + 1 has ended, which has seen the rows that each peer pushed when its call e had
+// ended. An epoch comes again after 2^32 calls; a slot would have to lie untouched for exactly so many to be mistaken.
 #include "kernels/cuda/one_shot_lines.h"
 #include "kernels/cuda/peers.cuh"
 #include "kernels/cuda/sum_rows.cuh"

@@ -31,9 +31,11 @@ CudaLibrary load_cuda() {
     library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library)
       break;
-    // Keep the reason of a library that is there but does not load, not that of a path that does not exist.
     if (why.empty() || std::filesystem::exists(path, ec))
       why = dlerror();
+    // The one that belongs to this program stands, even if it does not load: another may be of another version.
+    if (std::filesystem::exists(path, ec))
+      break;
   }
   CudaLibrary result;
   if (!library) {
