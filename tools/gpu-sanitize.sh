@@ -5,16 +5,23 @@
 #   tools/gpu-sanitize.sh             on a machine that has built llmc with nvcc
 #   tools/gpu-sanitize.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
 #
-# COMPUTE_SANITIZER names the tool (default: the one on the PATH or of the CUDA toolkit). Racecheck does not see that a thread
+# COMPUTE_SANITIZER names the tool, of version 2026.1 or later (default: the one of .venv, if `.venv/bin/pip install
+# nvidia-cuda-sanitizer-api` has put it there, on the PATH or of the CUDA toolkit). Racecheck does not see that a thread
 # which has waited for its asynchronous copies, and then met the cluster, has made them known to the other blocks (two small
 # kernels show it first: test/unit/cuda/cluster_after_copy.cu). So the decode attention, the one kernel of that kind, is
 # checked with --racecheck-memcpy-async no, all others in full. Not here: sums in one shot, whose kernels wait for each other
 # where the tool runs one at a time.
 set -euo pipefail
 . "$(dirname "$0")/gpu-folder.sh"
-sanitizer=${COMPUTE_SANITIZER:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)}
+sanitizer=${COMPUTE_SANITIZER:-$(find .venv/lib -path '*/compute-sanitizer/compute-sanitizer' 2>/dev/null | head -1)}
+sanitizer=${sanitizer:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)}
 version=$("$sanitizer" --version | sed -n 's/^Version \([0-9.]*\).*/\1/p')
 [ -n "$version" ] || { echo "gpu-sanitize: $sanitizer does not run; set COMPUTE_SANITIZER to a compute-sanitizer" >&2; exit 1; }
+if [ "${version%%.*}" -lt 2026 ]; then
+  echo "gpu-sanitize: $sanitizer is of version $version, whose racecheck fails on these kernels: pip install nvidia-cuda-sanitizer-api" \
+    "(2026.1 or later) and name it by COMPUTE_SANITIZER" >&2
+  exit 1
+fi
 echo "compute-sanitizer $version"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
