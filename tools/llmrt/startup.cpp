@@ -18,7 +18,7 @@ void StartFlags::add_to(CLI::App &command) {
   command.add_option("PLAN", plan_path, "The plan, as llmc compile wrote it")->required();
   command.add_option("--model-dir", model_dir, "Folder of the weight files, if they are not beside the plan");
   command.add_option("--backend", backend,
-                     "Where to execute: cuda, cpu, or auto (the plan's GPUs where this machine has them, the CPU otherwise)")
+                     "Where to execute: cuda, cpu, or auto (the plan's GPUs; the CPU where this machine has none)")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   command.add_flag("--share-devices", share_devices, "CUDA: let several ranks run on one GPU where there are too few");
