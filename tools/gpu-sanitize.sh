@@ -24,7 +24,9 @@ if [ "${version%%.*}" -lt 2026 ]; then
 fi
 echo "compute-sanitizer $version"
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# Whoever stops this script stops the tools, and what they look at, too: timeout hands the signal on.
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT
+trap 'exit 143' INT TERM
 
 # start NAME COMMAND …: the tool in the background, on the GPUs in turn; a line when it ends, and what it found where it failed.
 gpus=$(nvidia-smi -L | wc -l)
@@ -39,7 +41,11 @@ start() {
     export CUDA_VISIBLE_DEVICES=$((started % gpus))
     begin=$SECONDS
     status=0
-    timeout 400 "$sanitizer" --error-exitcode 9 "$@" >"$scratch/$started" 2>&1 || status=$?
+    timeout 400 "$sanitizer" --error-exitcode 9 "$@" >"$scratch/$started" 2>&1 &
+    tool=$!
+    trap 'kill "$tool"; exit 143' INT TERM
+    trap - EXIT
+    wait "$tool" || status=$?
     summary=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$scratch/$started" | tail -1 | sed 's/^=* *//' || true)
     if [ "$status" = 0 ] && [ -n "$summary" ]; then
       echo "ok   $name: $summary ($((SECONDS - begin)) s)"
