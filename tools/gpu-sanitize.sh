@@ -68,10 +68,16 @@ all() {
   esac
 }
 
-for way in stored copied; do
-  said=$("$sanitizer" --tool racecheck "$folder/bin/cluster_after_copy" $way | grep 'RACECHECK SUMMARY' | sed 's/^=* *//' || true)
-  echo "a cluster's writes over what was $way: ${said:-no answer}"
-done
+# shown WORDS PROGRAM WAY: what racecheck says of a kernel that is known to be in order.
+shown() {
+  local said
+  said=$("$sanitizer" --tool racecheck "$folder/bin/$2" "$3" | grep 'RACECHECK SUMMARY' | sed 's/^=* *//' || true)
+  echo "$1: ${said:-no answer}"
+}
+shown "a cluster's writes over what was stored" cluster_after_copy stored
+shown "a cluster's writes over what was copied" cluster_after_copy copied
+shown "a bulk copy over what a warp has read, and met" refill_after_warp met
+shown "a bulk copy over what a warp has read, fenced, and met" refill_after_warp fenced
 # The tests compute their references on the CPU meanwhile, so they go side by side.
 for filter in 'Attention.HeadDims' 'Attention.DecodeSplits:Attention.UnevenGroupsAndWideGroups' 'Attention.DecodeOfRaggedBatches' \
               'Attention.PrefillChunksAndWindows' 'SkinnyLinear.Ways:SkinnyLinear.OddKAndMixedTypes' 'FusedLinear.*' 'WideLinear.Gates' 'Rows.*:Rope.*:BeginStep.*' \

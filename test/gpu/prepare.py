@@ -60,7 +60,8 @@ def copy_binaries(out):
     (out / "lib").mkdir(exist_ok=True)
     shutil.copy2(BUILD / "bin/llmrt", out / "bin")
     shutil.copy2(BUILD / "lib/libllmrt_cuda.so", out / "lib")
-    for test in ("cuda_kernels_test", "cuda_communicators_test", "cluster_after_copy", "bench_cuda_kernels", "bench_collectives"):
+    for test in ("cuda_kernels_test", "cuda_communicators_test", "cluster_after_copy", "refill_after_warp", "bench_cuda_kernels",
+                 "bench_collectives"):
         shutil.copy2(BUILD / "test/bin" / test, out / "bin")
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", out / "lib/libfailing_device.so", Path(__file__).with_name("failing_device.c"),
                     "-ldl"], check=True)
