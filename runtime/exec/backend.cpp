@@ -31,8 +31,7 @@ CudaLibrary load_cuda() {
     library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library)
       break;
-    if (why.empty() || std::filesystem::exists(path, ec))
-      why = dlerror();
+    why = dlerror();
     // The one that belongs to this program stands, even if it does not load: another may be of another version.
     if (std::filesystem::exists(path, ec))
       break;

@@ -7,19 +7,12 @@ different lengths side by side, are the same as when every step waits for the on
 
 FOLDER as test/gpu/prepare.py made it; words choose among the models.
 """
-import argparse
-import os
 import sys
-from pathlib import Path
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("folder", type=lambda f: Path(f).resolve())
-parser.add_argument("words", nargs="*")
-parser.add_argument("--backend", default="cuda", help="cpu: to try this script without a GPU")
-args = parser.parse_intermixed_args()
+import folder_args
+
+args = folder_args.parse(__doc__, backend={"default": "cuda", "help": "cpu: to try this script without a GPU"})
 folder = args.folder
-os.environ["LLMC_BUILD_DIR"] = str(folder)
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "e2e"), str(Path(__file__).resolve().parent)]
 import golden_runs  # noqa: E402
 
 # With a penalty a step needs what the one before drew, and would not be run ahead of it.

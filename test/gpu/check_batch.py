@@ -7,21 +7,14 @@ carried golden checkpoint, on one rank and on as many as share its GPU, and for 
 FOLDER as test/gpu/prepare.py made it; words choose among the models. In bfloat16 a row of a product may be rounded otherwise
 where a batch of another size takes another kernel, so there the texts that differ are only counted.
 """
-import argparse
 import json
-import os
 import random
 import sys
-from pathlib import Path
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("folder", type=lambda f: Path(f).resolve())
-parser.add_argument("words", nargs="*")
-parser.add_argument("--backend", default="cuda", help="cpu: to try this script without a GPU")
-args = parser.parse_intermixed_args()
+import folder_args
+
+args = folder_args.parse(__doc__, backend={"default": "cuda", "help": "cpu: to try this script without a GPU"})
 folder = args.folder
-os.environ["LLMC_BUILD_DIR"] = str(folder)
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "e2e"), str(Path(__file__).resolve().parent)]
 import big_model  # noqa: E402
 import golden_runs  # noqa: E402
 

@@ -13,9 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-folder = Path(sys.argv[1]).resolve()
-os.environ["LLMC_BUILD_DIR"] = str(folder)
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+import folder_args
+
+args = folder_args.parse(__doc__)
+folder = args.folder
 import device_faults  # noqa: E402
 import harness  # noqa: E402
 from clients import BODY, Clients  # noqa: E402
@@ -162,8 +163,7 @@ def attempt(name, check, arguments):
 
 
 def main():
-    words = sys.argv[2:]
-    beside, alone = ([fault for fault in some if not words or any(word in fault[0] for word in words)] for some in faults())
+    beside, alone = ([fault for fault in some if not args.words or any(word in fault[0] for word in args.words)] for some in faults())
     with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
         good = list(pool.map(lambda fault: attempt(*fault), beside))
     good += [attempt(*fault) for fault in alone]

@@ -7,20 +7,14 @@ that are there.
 
 FOLDER as test/gpu/prepare.py made it; words choose among the models, WAY is llmrt's (auto, nccl, peer, host).
 """
-import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("folder", type=lambda f: Path(f).resolve())
-parser.add_argument("words", nargs="*")
-parser.add_argument("--collectives", default="auto")
-args = parser.parse_intermixed_args()
+import folder_args
+
+args = folder_args.parse(__doc__, collectives={"default": "auto"})
 folder = args.folder
-os.environ["LLMC_BUILD_DIR"] = str(folder)
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "e2e"), str(Path(__file__).resolve().parent)]
 import golden_runs  # noqa: E402
 import harness  # noqa: E402
 
