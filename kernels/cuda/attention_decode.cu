@@ -4,7 +4,7 @@
 // each of its four warps walks 16 keys at a time with a ring of shared memory of its own, so that no warp waits for another
 // and the loads in flight do not depend on registers. The blocks of a cluster share one sequence's keys and merge through
 // each other's shared memory; devices without clusters, and few heads with long contexts, merge in a second kernel.
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_step.cuh"
 
 #include <cooperative_groups.h>
 
@@ -12,17 +12,15 @@ namespace llmrt::cuda {
 
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kKeys = 16;       // of a step
+constexpr int kWarps = 4, kKeys = 16; // keys of a step
 constexpr int kMostBlocks = 16; // of a cluster
 
 // kDim: head_dim rounded up to 16. kChunk: elements copied at once (8, or 4 where rows are only 8-byte aligned).
 // kPaged: the keys of a step lie in one page. kStages: steps in flight a warp.
 template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Decode {
   static constexpr int kBlocks = kDim > 128 ? 1 : kStages == 2 ? 3 : 2; // of a multiprocessor, for its registers
-  static constexpr int kStride = kDim + 8; // padded rows: ldmatrix meets no bank conflict
-  static constexpr int kDimTiles = kDim / 8, kDimSteps = kDim / 16;
-  static constexpr bool kQueryInRegisters = kDim <= 128;
+  using Step = DecodeStep<T, kDim>;
+  static constexpr int kStride = Step::kStride, kDimTiles = Step::kDimTiles;
 
   struct Shared {
     T q[kDecodeRows][kStride];
@@ -93,102 +91,28 @@ template <typename T, int kDim, int kChunk, bool kPaged, int kStages> struct Dec
     load_query(p, shared, start, first_head, group, rows);
     __syncthreads();
 
-    float o[kDimTiles][4] = {}, m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0};
-    uint32_t qf[kQueryInRegisters ? kDimSteps : 1][4];
-    if constexpr (kQueryInRegisters) {
-#pragma unroll
-      for (int s = 0; s < kDimSteps; ++s)
-        load_matrices(qf[s], &shared.q[lane % 16][s * 16 + lane / 16 * 8]);
-    }
+    Step work;
+    work.begin(shared.q);
     int position[2]; // of this lane's two rows; rows past the end see nothing
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       position[i] = lane / 4 + i * 8 < rows ? past + (lane / 4 + i * 8) / group : -1;
-    const float scale = p.softcap > 0 ? p.scale / p.softcap : p.scale * kLog2e;
+    const float scale = score_scale(p.scale, p.softcap);
 
     for (int step = 0; step < mine; ++step) {
       wait_copies<kStages - 1>();
       __syncwarp();
-      const T(*keys)[kStride] = shared.ring[warp][step % kStages][0], (*values)[kStride] = shared.ring[warp][step % kStages][1];
-      const int key0 = begin + (first + step * kWarps) * kKeys;
-
-      float s[2][4] = {}, odd[2][4] = {}; // two chains of products
-#pragma unroll
-      for (int d = 0; d < kDimSteps; ++d) {
-        uint32_t q[4], k[4];
-        if constexpr (kQueryInRegisters) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            q[i] = qf[d][i];
-        } else {
-          load_matrices(q, &shared.q[lane % 16][d * 16 + lane / 16 * 8]);
-        }
-        load_matrices(k, &keys[lane % 8 + lane / 16 * 8][d * 16 + lane / 8 % 2 * 8]);
-        mma<T>(d % 2 ? odd[0] : s[0], q, k[0], k[1]);
-        mma<T>(d % 2 ? odd[1] : s[1], q, k[2], k[3]);
-      }
-      // Mask and online softmax, base 2.
-      float top[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-      for (int t = 0; t < 2; ++t)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int key = key0 + t * 8 + lane % 4 * 2 + i % 2;
-          float x = (s[t][i] + odd[t][i]) * scale;
-          if (p.softcap > 0)
-            x = p.softcap * kLog2e * tanhf(x);
-          const bool seen = key <= position[i / 2] && (p.window == 0 || key > position[i / 2] - p.window);
-          s[t][i] = seen ? x : -INFINITY;
-          top[i / 2] = fmaxf(top[i / 2], s[t][i]);
-        }
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffffu, top[i], 1));
-        top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffffu, top[i], 2));
-        top[i] = fmaxf(top[i], m[i]);
-      }
-      if (__any_sync(0xffffffffu, top[0] > m[0] || top[1] > m[1])) {
-        float factor[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          factor[i] = top[i] == -INFINITY ? 1.0f : exp2f(m[i] - top[i]);
-          l[i] *= factor[i];
-          m[i] = top[i];
-        }
-#pragma unroll
-        for (int t = 0; t < kDimTiles; ++t)
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            o[t][i] *= factor[i / 2];
-      }
-#pragma unroll
-      for (int t = 0; t < 2; ++t)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          s[t][i] = m[i / 2] == -INFINITY ? 0.0f : exp2f(s[t][i] - m[i / 2]);
-          l[i / 2] += s[t][i];
-        }
-      const uint32_t a[4] = {pack<T>(s[0][0], s[0][1]), pack<T>(s[0][2], s[0][3]), pack<T>(s[1][0], s[1][1]),
-                             pack<T>(s[1][2], s[1][3])};
-#pragma unroll
-      for (int d = 0; d < kDimTiles; d += 2) {
-        uint32_t v[4];
-        load_matrices_transposed(v, &values[lane % 16][d * 8 + lane / 16 * 8]);
-        mma<T>(o[d], a, v[0], v[1]);
-        mma<T>(o[d + 1], a, v[2], v[3]);
-      }
+      const auto &keys_and_values = shared.ring[warp][step % kStages];
+      work.step(shared.q, keys_and_values[0], keys_and_values[1], begin + (first + step * kWarps) * kKeys, scale, p.softcap,
+                [&](int i, int key) { return key <= position[i] && (p.window == 0 || key > position[i] - p.window); });
       __syncwarp();
       if (step + kStages < mine)
         load(step + kStages);
       commit_copies();
     }
     wait_copies<0>();
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      l[i] += __shfl_xor_sync(0xffffffffu, l[i], 1);
-      l[i] += __shfl_xor_sync(0xffffffffu, l[i], 2);
-    }
-    merge(p, raw, o, m, l, seq, split, start, first_head, group, rows);
+    work.finish();
+    merge(p, raw, work.o, work.m, work.l, seq, split, start, first_head, group, rows);
   }
 
   static __device__ void load_query(const AttentionParams &p, Shared &shared, int start, int first_head, int group, int rows) {

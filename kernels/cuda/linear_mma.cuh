@@ -41,11 +41,6 @@ __device__ __forceinline__ void copy_weight(uint32_t to, const void *from, bool 
 __device__ __forceinline__ void copy_input(uint32_t to, const void *from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
-__device__ __forceinline__ uint4 load_shared(uint32_t from) {
-  uint4 v;
-  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from) : "memory");
-  return v;
-}
 
 // Eight elements times their norm weights, rounded; the squares of the eight as they were are added to `square`.
 template <typename W> __device__ __forceinline__ uint4 weighted(const uint4 &raw, const Eight<float> &weights, float offset, float &square) {

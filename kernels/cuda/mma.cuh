@@ -11,6 +11,12 @@ __device__ __forceinline__ uint32_t shared_address(const void *p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
+__device__ __forceinline__ uint4 load_shared(uint32_t from) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from) : "memory");
+  return v;
+}
+
 // Two elements in a register, the first in its lower half.
 template <typename T> __device__ __forceinline__ uint32_t pack(float a, float b) {
   T pair[2] = {from_float<T>(a), from_float<T>(b)};
