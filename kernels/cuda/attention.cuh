@@ -96,6 +96,7 @@ __device__ __forceinline__ void find_group(const AttentionParams &p, int kv_head
 }
 
 constexpr int kAttentionCounters = 160 * kDecodeRows; // in front of the workspace, zero between calls; the parts follow
+static_assert(kAttentionCounters * sizeof(float) == kAttentionKept);
 
 // Parts that the workspace holds: two blocks a multiprocessor (160 are more than any device has) and two a sequence.
 inline int64_t attention_parts(int64_t seqs) { return 2 * 160 + 2 * seqs; }

@@ -234,7 +234,9 @@ struct Attention {
 // launched before it still run: none of those may write them, other than kv_append() at this step's tokens.
 void attention(const Attention &p, cudaStream_t stream);
 
-// Workspace for any step of at most max_tokens tokens and max_seqs sequences.
+// Workspace for any step of at most max_tokens tokens and max_seqs sequences. Its first kAttentionKept bytes are zero between
+// calls; the others are free for whoever wants them then.
+inline constexpr size_t kAttentionKept = 10240;
 size_t attention_workspace_bytes(int64_t max_tokens, int max_seqs, int q_heads, int head_dim);
 
 // --- sampling -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linear_shape.h"
+#include "kernels/cuda/narrow.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -119,13 +120,16 @@ struct Model {
   int q_heads, kv_heads, dim, layers;
 };
 
-// The four products of a layer, and a whole layer as decode runs it, over distinct weights in one graph.
-static void bench_layers(const Model &model, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
-  const int q_heads = model.q_heads, kv_heads = model.kv_heads, dim = model.dim, page = 16, context = 256;
+// The four products of a layer, and a whole layer as decode runs it, over distinct weights in one graph. `sweep`: every way of
+// cutting up the two launches of narrow layers.
+static void bench_layers(const Model &model, int context, bool sweep, __nv_bfloat16 *data, size_t pool, __nv_bfloat16 *x, __nv_bfloat16 *y) {
+  const int q_heads = model.q_heads, kv_heads = model.kv_heads, dim = model.dim, page = 16;
   const int64_t H = model.H, F = model.F, Q = (q_heads + 2 * kv_heads) * dim, A = q_heads * dim;
   const int64_t weights = Q * H + H * A + 2 * F * H + H * F;
   const int layers = static_cast<int>(std::min<size_t>(model.layers, pool / 2 / weights));
-  for (int M : {1, 4, 8, 16, 32}) {
+  for (int M : {1, 2, 4, 8, 16, 32}) {
+    if (sweep && M > kNarrowMaxRows)
+      break;
     auto linear = [&](void *out, const void *in, const __nv_bfloat16 *w, int64_t N, int64_t K) {
       skinny_linear({out, N, in, K, w, nullptr, M, N, K, DType::bf16, DType::bf16, DType::bf16}, stream);
     };
@@ -213,13 +217,58 @@ static void bench_layers(const Model &model, __nv_bfloat16 *data, size_t pool, _
       const double us = microseconds(layers, [&](int l) { layer(l, gate_rope, sum_norm); });
       std::printf(", %s %7.1f us = %.3f", name, us, bytes / us);
     };
-    std::printf("; whole layer (context 256)");
+    std::printf("; whole layer (context %d)", context);
     whole("op by op", false, false);
     if (M <= kSkinnyMaxRows) {
       whole("gate and rope fused", true, false);
       whole("sums and norms too", true, true);
     }
     std::printf("; attention %.1f us\n", microseconds(layers, [&](int l) { attend(pool_of(l)); }));
+
+    // In two launches, which leave parts to each other.
+    float *attention_parts = reinterpret_cast<float *>(y + (16 << 20)), *feed_forward_parts = reinterpret_cast<float *>(y + (24 << 20));
+    NarrowAttention n = {};
+    n.in = {residual, H, feed_forward_parts, 0, b, H}, n.norm = reinterpret_cast<const float *>(x), n.eps = 1e-6f;
+    n.rope = {nullptr, nullptr, 0, 0, static_cast<int32_t *>(buffers[3]), static_cast<float *>(buffers[6]), nullptr, nullptr, 1, 1e-6f,
+              M, q_heads, kv_heads, dim, dim, false, DType::bf16};
+    n.append.slot_mapping = static_cast<int64_t *>(buffers[4]), n.context_lens = static_cast<int32_t *>(buffers[1]);
+    n.page_table = static_cast<int32_t *>(buffers[2]), n.page_table_stride = context / page, n.scale = 0.088f;
+    n.parts = attention_parts, n.M = M, n.H = H;
+    NarrowFeedForward f = {};
+    f.in = {b, H, attention_parts, kv_heads, residual, H}, f.norm = n.norm, f.eps = n.eps, f.kind = Activation::silu;
+    f.parts = feed_forward_parts, f.M = M, f.H = H, f.F = F;
+    const auto at_layer = [&](int l) {
+      n.append.pool = pool_of(l);
+      n.qkv = data + l * weights, n.output = data + l * weights + Q * H;
+      f.gate_up = data + l * weights + Q * H + H * A, f.down = data + l * weights + Q * H + H * A + 2 * F * H;
+    };
+    at_layer(0);
+    if (M <= kNarrowMaxRows && narrow_attention_applies(n) && narrow_feed_forward_applies(f)) {
+      const auto two = [&](NarrowShape a, NarrowShape b) {
+        n.in.count = b.clusters;
+        const double us = microseconds(layers, [&](int l) {
+          at_layer(l);
+          narrow_attention(n, a, stream);
+          narrow_feed_forward(f, b, stream);
+        });
+        const double first = microseconds(layers, [&](int l) { at_layer(l), narrow_attention(n, a, stream); });
+        const double second = microseconds(layers, [&](int l) { at_layer(l), narrow_feed_forward(f, b, stream); });
+        std::printf("%s layer M=%d in two launches (clusters of %d, %d steps; %d of %d) %7.1f us = %.3f; attention half %.1f us, feed-forward %.1f us\n",
+                    model.name, M, a.cluster, a.steps, b.clusters, b.cluster, us, bytes / us, first, second);
+        std::fflush(stdout);
+      };
+      const NarrowShape a = narrow_shape(n), b = narrow_shape(f);
+      two(a, b);
+      if (sweep) {
+        for (int cluster : {16, 14, 12, 10})
+          for (int steps : {1, 2, 4, 8})
+            two({cluster, 0, steps}, b);
+        for (int cluster : {16, 8})
+          for (int clusters : {2, 3, 4, 6, 8, 12, 16})
+            if (F % (32 * clusters) == 0 && cluster * clusters <= 132 && (2 * F * H + H * F) / (cluster * clusters) < (95 << 10))
+              two(a, {cluster, clusters, 0});
+      }
+    }
     std::fflush(stdout);
     for (void *d : buffers)
       cudaFree(d);
@@ -335,7 +384,8 @@ static void bench_rows(__nv_bfloat16 *data, __nv_bfloat16 *x, __nv_bfloat16 *y) 
 }
 
 int main(int argc, char **argv) {
-  // Arguments: the parts wanted (layers, linear, wide, attention, prefill, sample, rows, sweep, sweep-halves); none: all but the sweeps.
+  // Arguments: the parts wanted (layers, linear, wide, attention, prefill, sample, rows, sweep, sweep-halves, narrow); none: all but
+  // the sweeps, of which narrow is one.
   auto named = [&](const char *part) { return std::any_of(argv + 1, argv + argc, [&](char *a) { return !std::strcmp(a, part); }); };
   auto wanted = [&](const char *part) { return argc == 1 || named(part); };
   CHECK(cudaStreamCreate(&stream));
@@ -367,10 +417,18 @@ int main(int argc, char **argv) {
     sweep_linear(shapes, static_cast<int>(std::size(shapes)), data, pool, x, y);
   if (named("sweep-halves"))
     sweep_linear(halves, static_cast<int>(std::size(halves)), data, pool, x, y);
-  if (wanted("layers"))
-    for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"135M", 576, 1536, 9, 3, 64, 30},
-                           Model{"7B/2", 3584, 9472, 14, 2, 128, 24}, Model{"72B/2", 8192, 14784, 32, 4, 128, 7}})
-      bench_layers(m, data, pool, x, y);
+  const Model narrow[] = {{"135M", 576, 1536, 9, 3, 64, 30}, {"360M", 960, 2560, 15, 5, 64, 32}};
+  if (wanted("layers")) {
+    for (const Model &m : {Model{"7B", 3584, 18944, 28, 4, 128, 12}, Model{"7B/2", 3584, 9472, 14, 2, 128, 24},
+                           Model{"72B/2", 8192, 14784, 32, 4, 128, 7}})
+      bench_layers(m, 256, false, data, pool, x, y);
+    for (const Model &m : narrow)
+      for (int context : {256, 2048})
+        bench_layers(m, context, false, data, pool, x, y);
+  }
+  if (named("narrow"))
+    for (int context : {256, 4096})
+      bench_layers(narrow[0], context, true, data, pool, x, y);
   if (wanted("rows"))
     bench_rows(data, x, y);
   if (wanted("linear")) {

@@ -1,0 +1,49 @@
+// What the blocks of a cluster say to each other: where the others are, stores to their shared memory that tell a barrier there,
+// and a meeting in two halves. Only code for sm_90 and later may call these.
+#pragma once
+
+#include <cstdint>
+
+namespace llmrt::cuda {
+
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+// The address, in the shared memory of block `rank`, of what this block has at `address`.
+__device__ __forceinline__ uint32_t of_block(uint32_t address, uint32_t rank) {
+  uint32_t there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+
+// Stores to another block; its barrier, one of that block too, counts the bytes that have arrived.
+__device__ __forceinline__ void send(uint32_t to, uint32_t value, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(value), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void send(uint32_t to, float2 v, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(to), "r"(__float_as_uint(v.x)),
+               "r"(__float_as_uint(v.y)), "r"(barrier)
+               : "memory");
+}
+__device__ __forceinline__ void send(uint32_t to, float4 v, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+               "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)), "r"(__float_as_uint(v.z)), "r"(__float_as_uint(v.w)), "r"(barrier)
+               : "memory");
+}
+// Until all that the barrier was told to expect has come from other blocks.
+__device__ __forceinline__ void wait_for_blocks(uint32_t barrier, int parity) {
+  uint32_t done = 0;
+  while (!done)
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+}
+
+// Every thread of the cluster arrives, and later waits for all the others to have arrived.
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+} // namespace llmrt::cuda
