@@ -52,6 +52,11 @@ FusedProduct::Choice FusedProduct::choose(int64_t rows) const {
 }
 
 void FusedProduct::run(int64_t rows, const OpContext &c) const {
+  if (half_.takes(c.shape)) {
+    if (runs_half_)
+      half_.chain->run(half_.half, c);
+    return;
+  }
   const Choice choice = choose(rows);
   const k::Linear call = linear(choice, rows);
   if (!choice.norm && !choice.next)

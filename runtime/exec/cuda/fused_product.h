@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/kernels.h"
+#include "runtime/exec/cuda/narrow_layers.h"
 #include "runtime/exec/cuda/products.h"
 #include "runtime/exec/cuda/program.h"
 
@@ -37,9 +38,14 @@ class FusedProduct {
 public:
   explicit FusedProduct(const ProductParts &parts) : parts_(parts) {}
 
-  // Whether, of so many rows, the product does the norm in front of it; what follows it. Those ops then have nothing to do.
-  bool takes_norm(int64_t rows) const { return choose(rows).norm; }
-  bool takes_next(int64_t rows) const { return choose(rows).next; }
+  const ProductParts &parts() const { return parts_; }
+  // From now on, part of a half layer: its first product, which runs it, or its last.
+  void join(const NarrowPlace &half, bool runs) { half_ = half, runs_half_ = runs; }
+
+  // Whether, of so many rows in such a step, the product does the norm in front of it; what follows it. Those ops then have
+  // nothing to do.
+  bool takes_norm(int64_t rows, const StepShape &shape) const { return half_.takes(shape) || choose(rows).norm; }
+  bool takes_next(int64_t rows, const StepShape &shape) const { return half_.takes(shape) || choose(rows).next; }
 
   void run(int64_t rows, const OpContext &context) const;
 
@@ -53,6 +59,8 @@ private:
   llmrt::cuda::LinearFusion fusion(Choice choice) const;
 
   ProductParts parts_;
+  NarrowPlace half_;
+  bool runs_half_ = false;
 };
 
 } // namespace llmrt::exec::cuda

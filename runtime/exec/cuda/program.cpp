@@ -38,7 +38,7 @@ void ProgramBuilder::addRope(const plan::Rope &o) {
   if (append && append->k()->buffer() == o.k()->buffer() && append->k()->col() == o.k()->col() &&
       append->k()->cols() == o.k()->cols() && append->kv_heads() == o.kv_heads() && append->head_dim() == o.head_dim()) {
     push([call, to = appendCall(*append), before](const OpContext &c) mutable {
-      if (before && before->takes_next(c.shape.tokens))
+      if (before && before->takes_next(c.shape.tokens, c.shape))
         return;
       call.positions = c.inputs.positions();
       to.slot_mapping = c.inputs.slot_mapping();
@@ -73,7 +73,9 @@ void ProgramBuilder::addAttention(const plan::Attention &o) {
   call.scale = o.scale(), call.window = static_cast<int>(o.window()), call.softcap = o.softcap();
   call.act = q.type;
   call.workspace = attention_workspace_;
-  push([call](const OpContext &c) mutable {
+  push([call, narrow = narrow_[index_]](const OpContext &c) mutable {
+    if (narrow.takes(c.shape))
+      return;
     call.seq_starts = c.inputs.seq_starts();
     call.context_lens = c.inputs.context_lens();
     call.page_table = c.inputs.page_table();
@@ -109,7 +111,7 @@ void ProgramBuilder::add(const plan::Op &op) {
     k::RmsNorm call{out.data, out.ld, in.data, in.ld, vectorF32(o.weight()), 0, out.cols, o.eps(), o.weight_offset(), out.type};
     push([call, in, after = productAfter()](const OpContext &c) mutable {
       call.T = in.count(c.shape);
-      if (!after || !after->takes_norm(call.T))
+      if (!after || !after->takes_norm(call.T, c.shape))
         k::rms_norm(call, c.stream);
     });
     return;
@@ -118,7 +120,7 @@ void ProgramBuilder::add(const plan::Op &op) {
     const plan::AddRmsNorm &o = *op.op_as_AddRmsNorm();
     push([call = normCall(o), in = operand(o.input()), before = productBefore(), after = productAfter()](const OpContext &c) mutable {
       call.T = in.count(c.shape);
-      const bool added = before && before->takes_next(call.T), normed = after && after->takes_norm(call.T);
+      const bool added = before && before->takes_next(call.T, c.shape), normed = after && after->takes_norm(call.T, c.shape);
       if (!added && !normed)
         k::add_rms_norm(call, c.stream);
       else if (!added)
@@ -135,7 +137,7 @@ void ProgramBuilder::add(const plan::Op &op) {
     k::Add call{residual.data, residual.ld, in.data, in.ld, 0, in.cols, in.type};
     push([call, in, before = productBefore()](const OpContext &c) mutable {
       call.T = in.count(c.shape);
-      if (!before || !before->takes_next(call.T))
+      if (!before || !before->takes_next(call.T, c.shape))
         k::add(call, c.stream);
     });
     return;
@@ -163,7 +165,7 @@ void ProgramBuilder::add(const plan::Op &op) {
     k::GatedAct call{out.data, out.ld, gate.data, up.data, gate.ld, up.ld, 0, out.cols, activation(o.act()), out.type};
     push([call, out, before = productBefore()](const OpContext &c) mutable {
       call.T = out.count(c.shape);
-      if (!before || !before->takes_next(call.T))
+      if (!before || !before->takes_next(call.T, c.shape))
         k::gated_act(call, c.stream);
     });
     return;

@@ -1,8 +1,9 @@
 // Makes a plan's program into calls of kernels: ops in order (program.cpp), products with their neighbours (program_products.cpp),
-// what ranks do together (program_comm.cpp).
+// narrow layers (program_narrow.cpp), what ranks do together (program_comm.cpp).
 #pragma once
 
 #include "runtime/exec/cuda/fused_product.h"
+#include "runtime/exec/cuda/narrow_layers.h"
 #include "runtime/exec/cuda/program.h"
 #include "runtime/exec/neighbours.h"
 #include "runtime/plan/access.h"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,7 @@ public:
 
   void build() {
     planAttentionWorkspace();
+    findNarrowLayers();
     for (index_ = 0; index_ < plan::size_of(program_.ops()); ++index_)
       add(*program_.ops()->Get(index_));
     if (const plan::View *logits = program_.logits())
@@ -117,6 +120,7 @@ private:
                                                              static_cast<int>(a->q_heads()), static_cast<int>(a->head_dim())));
     DeviceMemory memory(bytes, "the workspace of attention");
     attention_workspace_ = memory.data();
+    attention_scratch_bytes_ = bytes > k::kAttentionKept ? bytes - k::kAttentionKept : 0;
     out_.owned_.push_back(std::move(memory));
   }
 
@@ -147,11 +151,21 @@ private:
   // The product at `op` with its neighbours, which ask it whether they have anything to do.
   struct Product {
     Neighbours neighbours;
-    std::shared_ptr<const FusedProduct> call;
+    std::shared_ptr<FusedProduct> call;
   };
   const Product &product(uint32_t op);
   std::shared_ptr<const FusedProduct> productBefore(); // the one that the current op follows as a neighbour; null: none
   std::shared_ptr<const FusedProduct> productAfter();  // the one whose norm the current op is
+
+  // Half a narrow layer: the ops from its first product to its last, and up to how many rows the plan has it in few launches.
+  struct HalfLayer {
+    uint32_t first = 0, last = 0;
+    int64_t rows = 0;
+    NarrowHalf call;
+  };
+  std::optional<HalfLayer> halfLayerAt(uint32_t op);
+  Operand residualOf(const HalfLayer &half) const;
+  void findNarrowLayers();
 
   void add(const plan::Op &op);
   const k::Rope &ropeCall(uint32_t op);
@@ -167,9 +181,11 @@ private:
   uint32_t rank_, index_ = 0;
   DeviceBases bases_;
   Program &out_;
-  void *attention_workspace_ = nullptr;
+  std::byte *attention_workspace_ = nullptr;
+  size_t attention_scratch_bytes_ = 0; // of it, free between attentions
   std::map<uint32_t, Product> products_;
   std::map<uint32_t, k::Rope> ropes_;
+  std::map<uint32_t, NarrowPlace> narrow_; // by op
 };
 
 } // namespace llmrt::exec::cuda

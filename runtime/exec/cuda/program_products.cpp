@@ -36,7 +36,7 @@ const ProgramBuilder::Product &ProgramBuilder::product(uint32_t op) {
   if (n.rope)
     parts.rope = ropeCall(*n.rope), parts.append = appendCall(*opAt(*n.rope + 1)->op_as_KvAppend());
   index_ = asked;
-  return products_[op] = {n, std::make_shared<const FusedProduct>(parts)};
+  return products_[op] = {n, std::make_shared<FusedProduct>(parts)};
 }
 
 std::shared_ptr<const FusedProduct> ProgramBuilder::productBefore() {
