@@ -371,6 +371,16 @@ void tell_host(uint32_t *word, uint32_t value, cudaStream_t stream);
 void copy_rows(void *to, int64_t to_stride_bytes, const void *from, int64_t from_stride_bytes, int64_t rows, int64_t bytes,
                cudaStream_t stream);
 
+// `height` rows of `width` elements of 1, 2 or 4 bytes, `pitch_bytes` apart, become `value`.
+struct Fill {
+  void *to;
+  int64_t pitch_bytes, width, height;
+  uint32_t value;
+  int element_bytes;
+};
+// A kernel that does so, as a node of a graph behind these others.
+cudaGraphNode_t add_fill(cudaGraph_t graph, const cudaGraphNode_t *after, size_t count, const Fill &p);
+
 // --- measuring ------------------------------------------------------------------------------------------------------
 
 // Reads every byte (a multiple of 4096) and leaves a checksum of 4 bytes: what plain reads can reach.

@@ -81,11 +81,22 @@ private:
   cudaEvent_t event_ = nullptr;
 };
 
+// Puts kernels in the place of the nodes of a graph that set memory. A chain of nothing but kernels is launched in a few
+// microseconds, whatever its length; with anything else in it, every node costs some of the host's time.
+void set_memory_by_kernels(cudaGraph_t graph);
+
 // A captured graph, ready to launch.
 class Graph {
 public:
   explicit Graph(cudaGraph_t captured) {
-    const cudaError_t status = cudaGraphInstantiate(&exec_, captured, 0);
+    cudaError_t status = cudaSuccess;
+    try {
+      set_memory_by_kernels(captured);
+      status = cudaGraphInstantiate(&exec_, captured, 0);
+    } catch (...) {
+      cudaGraphDestroy(captured);
+      throw;
+    }
     cudaGraphDestroy(captured);
     LLMRT_CHECK(status);
   }
