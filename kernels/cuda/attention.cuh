@@ -33,6 +33,13 @@ struct AttentionParams {
   float *partial; // [S * splits][q_heads][kDecodeRows][head_dim + 2]: sums, then maximum and denominator
 };
 
+// In one instruction, without what exp2f() does for results too small for a normal float: those are 0.
+__device__ __forceinline__ float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // Copies kBytes (8 or 16) from global to shared memory; zeros where !valid.
 template <int kBytes> __device__ __forceinline__ void copy_async(void *to, const void *from, bool valid) {
   const int size = valid ? kBytes : 0;

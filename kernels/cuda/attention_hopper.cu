@@ -1,10 +1,18 @@
 // Prefill attention with Hopper's warpgroup products (after FlashAttention-3, Shah et al., 2024).
 //
 // A block takes 128 rows (token * group + head) of one sequence and KV head. One warpgroup fetches tiles of 128 keys and
-// values from the pages, asynchronously and row by row, so that pages may be small; two warpgroups of 64 rows compute.
-// Each issues the next tile's scores and this tile's weighted values together and takes the softmax while they run.
+// values from the pages: the copy engine brings what lies within the context, page by page; a last tile that does not, and
+// tiles of tiny pages, come row by row, with zeros behind the end. Two warpgroups of 64 rows compute. Each issues the next
+// tile's scores and this tile's weighted values together and takes the softmax while the latter run; they take turns, so that
+// one has the tensor cores while the other takes its softmax.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/hopper.cuh"
+
+#ifdef LLMRT_HOPPER
+#include "kernels/cuda/tensor_map.h"
+
+#include <algorithm>
+#endif
 
 namespace llmrt::cuda {
 
@@ -14,24 +22,41 @@ constexpr int kRows = 128, kTile = 128; // rows of a block, keys of a tile
 constexpr int kStages = 2;
 constexpr int kThreads = 384; // a producer and two consumers
 
+struct HopperParams {
+  AttentionParams attention;
+#ifdef LLMRT_HOPPER
+  CUtensorMap pages; // [pages, 2 · kv_heads (keys, values), page_size, head_dim]
+#endif
+  bool boxes; // tiles come by it
+};
+
+// A warpgroup's turn with the tensor cores: it waits for its own, and gives the other's.
+__device__ __forceinline__ void wait_turn(int warpgroup) { asm volatile("bar.sync %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
+__device__ __forceinline__ void give_turn(int warpgroup) { asm volatile("bar.arrive %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
+
 template <typename T, int kDim> struct Hopper {
   static constexpr int kTileBytes = kTile * kDim * 2, kHalfBytes = kTile * 128; // a half: 64 columns, lines of 128 bytes
   static constexpr size_t kBytes = kRows * kDim * 2 + 2 * kStages * kTileBytes + 1024; // aligned by hand
   static constexpr int kScores = kTile / 2, kOut = kDim / 2; // registers of 64 rows
 
   struct Block {
-    int kv_head, seq, start, past, first_head, group, rows, row0, begin, end, tiles;
+    int kv_head, seq, start, past, context, first_head, group, rows, row0, begin, end, tiles;
   };
 
   // Items in the order the consumers need them: K0, K1, V0, K2, V1, …
-  static __device__ void produce(const AttentionParams &p, const Block &b, uint32_t k_tiles, uint32_t v_tiles,
-                                 uint32_t full, uint32_t empty) {
+  static __device__ void produce(const HopperParams &params, const Block &b, uint32_t k_tiles, uint32_t v_tiles, uint32_t full,
+                                 uint32_t empty) {
+    const AttentionParams &p = params.attention;
     constexpr int kChunks = kDim / 8, kLines = 128 / kChunks; // chunks of a row; rows copied at once
     const int thread = threadIdx.x, chunk = thread % kChunks, line = thread / kChunks;
     const int32_t *pages = p.page_table + b.seq * p.page_table_stride;
     const int64_t values = static_cast<int64_t>(p.kv_heads) * p.page_size * kDim;
     const T *pool = static_cast<const T *>(p.pool) + static_cast<int64_t>(b.kv_head) * p.page_size * kDim + chunk * 8;
-    uint32_t first = 0, second = 0; // barriers of items whose copies are on their way
+    const int inside = (1 << p.page_shift) - 1;
+    // Box i of a tile, one a lane: `box_tokens` lines of 64 columns.
+    constexpr int kHalves = kDim / 64;
+    const int box_tokens = min(p.page_size, kTile), box_line = thread / kHalves * box_tokens;
+    uint32_t first = 0, second = 0; // barriers of items whose rows are on their way
     int pending = 0;
     auto flush = [&](int keep) {
       if (keep == 0)
@@ -47,7 +72,34 @@ template <typename T, int kDim> struct Hopper {
     // Lane i holds the page of keys 4i … +3 of a tile, fetched a tile ahead.
     auto pages_of = [&](int tile) {
       const int key = b.begin + tile * kTile + thread % 32 * 4;
-      return key < b.end ? pages[key >> p.page_shift] : 0;
+      return key < b.context ? pages[key >> p.page_shift] : 0;
+    };
+    auto by_boxes = [&](uint32_t to, int key0, bool is_value, int page_ids, uint32_t barrier) {
+      if (thread == 0)
+        barrier_expect(barrier, kTileBytes);
+      else
+        barrier_arrive(barrier);
+      const int page = __shfl_sync(0xffffffffu, page_ids, box_line / 4 % 32);
+      if (box_line < kTile)
+        copy_box(to + thread % kHalves * kHalfBytes + box_line * 128, &params.pages, thread % kHalves * 64, (key0 + box_line) & inside,
+                 (is_value ? p.kv_heads : 0) + b.kv_head, page, barrier, kEvictNormal);
+    };
+    auto by_rows = [&](uint32_t to, int key0, bool is_value, int page_ids, uint32_t barrier) {
+      to += chunk / 8 * kHalfBytes + line * 128 + (chunk % 8 ^ line % 8) * 16;
+      const T *base = pool + (is_value ? values : 0);
+#pragma unroll 8
+      for (int r = 0; r < kTile; r += kLines) {
+        const int64_t page = __shfl_sync(0xffffffffu, page_ids, (line + r) / 4);
+        const int key = key0 + line + r;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + r * 128),
+                     "l"(base + page * p.page_stride + (key & inside) * kDim), "r"(key < b.end ? 16 : 0)
+                     : "memory");
+      }
+      commit_copies();
+      (pending ? second : first) = barrier;
+      ++pending;
+      if (pending == 2)
+        flush(1);
     };
     auto item = [&](int tile, bool is_value, int page_ids) {
       const int stage = tile % kStages, use = tile / kStages, which = (is_value ? kStages : 0) + stage;
@@ -56,23 +108,12 @@ template <typename T, int kDim> struct Hopper {
         barrier_wait(empty + which * 8, use & 1 ^ 1);
       }
       __syncwarp();
-      const uint32_t to = (is_value ? v_tiles : k_tiles) + stage * kTileBytes + chunk / 8 * kHalfBytes + line * 128 +
-                          (chunk % 8 ^ line % 8) * 16;
-      const int key0 = b.begin + tile * kTile + line, inside = (1 << p.page_shift) - 1;
-      const T *base = pool + (is_value ? values : 0);
-#pragma unroll 8
-      for (int r = 0; r < kTile; r += kLines) {
-        const int64_t page = __shfl_sync(0xffffffffu, page_ids, (line + r) / 4);
-        const int key = key0 + r;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + r * 128),
-                     "l"(base + page * p.page_stride + (key & inside) * kDim), "r"(key < b.end ? 16 : 0)
-                     : "memory");
-      }
-      commit_copies();
-      (pending ? second : first) = full + which * 8;
-      ++pending;
-      if (pending == 2)
-        flush(1);
+      const uint32_t to = (is_value ? v_tiles : k_tiles) + stage * kTileBytes;
+      const int key0 = b.begin + tile * kTile;
+      if (params.boxes && key0 + kTile <= b.context)
+        by_boxes(to, key0, is_value, page_ids, full + which * 8);
+      else
+        by_rows(to, key0, is_value, page_ids, full + which * 8);
     };
     int here = pages_of(0), next = pages_of(1);
     item(0, false, here);
@@ -159,13 +200,13 @@ template <typename T, int kDim> struct Hopper {
         top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffffu, top[i], 1));
         top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffffu, top[i], 2));
         offset[i] = top[i] == -INFINITY ? 0.0f : top[i] * scale;
-        factor[i] = exp2f(m[i] * scale - offset[i]);
+        factor[i] = exp2_of(m[i] * scale - offset[i]);
         m[i] = top[i];
         l[i] *= factor[i];
       }
 #pragma unroll
       for (int i = 0; i < kScores; ++i) {
-        s[i] = exp2f(fmaf(s[i], scale, -offset[i / 2 % 2]));
+        s[i] = exp2_of(fmaf(s[i], scale, -offset[i / 2 % 2]));
         l[i / 2 % 2] += s[i];
       }
     };
@@ -198,17 +239,26 @@ template <typename T, int kDim> struct Hopper {
     softmax(0);
     pack_weights();
     const int last = b.tiles - 1;
+    if (group_of_warps == 1 && last > 0)
+      give_turn(0);
     for (int tile = 0; tile < last; ++tile) {
       const int stage = tile % kStages, next = (tile + 1) % kStages;
       barrier_wait(full + next * 8, (tile + 1) / kStages & 1);
       barrier_wait(full + (kStages + stage) * 8, tile / kStages & 1);
+      wait_turn(group_of_warps);
       wgmma_fence();
       scores(tile + 1);
       add_values(tile);
+      if (group_of_warps == 0 || tile + 1 < last)
+        give_turn(1 - group_of_warps);
       wgmma_wait<1>();
       hold(s);
       release(next);
       softmax(tile + 1);
+      // The assembler moves a softmax behind the wait, where no product runs beside it, unless something in front depends on it:
+      // an arrival on a condition that never holds, for sums of powers are not negative.
+      if (l[0] + l[1] < 0)
+        barrier_arrive(empty);
       wgmma_wait<0>();
       hold(o);
       release(kStages + stage);
@@ -238,7 +288,8 @@ template <typename T, int kDim> struct Hopper {
     }
   }
 
-  static __device__ void run(const AttentionParams &p) {
+  static __device__ void run(const HopperParams &params) {
+    const AttentionParams &p = params.attention;
     extern __shared__ char raw[];
     __shared__ uint64_t barriers[4 * kStages]; // full: keys, values; empty: keys, values
     const uint32_t base = (shared_address(raw) + 1023) / 1024 * 1024;
@@ -261,7 +312,7 @@ template <typename T, int kDim> struct Hopper {
     b.row0 = (gridDim.x - 1 - blockIdx.x) * kRows; // the last rows see the most keys and start first
     if (b.rows <= kDecodeRows || b.row0 >= b.rows || context == 0)
       return;
-    b.past = context - queries;
+    b.past = context - queries, b.context = context;
     b.begin = p.window ? max(0, b.past + b.row0 / b.group - p.window + 1) / kTile * kTile : 0;
     b.end = b.past + min(queries - 1, (b.row0 + kRows - 1) / b.group) + 1;
     b.tiles = (b.end - b.begin + kTile - 1) / kTile;
@@ -270,7 +321,7 @@ template <typename T, int kDim> struct Hopper {
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
     if (warpgroup == 0) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-      produce(p, b, k_tiles, v_tiles, full, empty);
+      produce(params, b, k_tiles, v_tiles, full, empty);
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
       consume(p, b, warpgroup - 1, q_tile, k_tiles, v_tiles, full, empty);
@@ -278,21 +329,31 @@ template <typename T, int kDim> struct Hopper {
   }
 };
 
-template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) hopper_kernel(AttentionParams p) {
+template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) hopper_kernel(const __grid_constant__ HopperParams p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   let_next_start();
   Hopper<T, kDim>::run(p);
 #endif
 }
 
+#ifdef LLMRT_HOPPER
 template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
-  constexpr size_t kBytes = Hopper<T, kDim>::kBytes;
+  HopperParams params;
+  params.attention = p;
+  params.boxes = p.page_size >= 8; // whole swizzled blocks of eight lines
+  if (params.boxes) {
+    const uint64_t page = p.page_size, heads = 2 * p.kv_heads, pages = uint64_t{1} << 30; // more than there are
+    params.pages = tensor_map(std::is_same_v<T, __half> ? DType::f16 : DType::bf16, p.pool, {kDim, page, heads, pages},
+                              {kDim * 2, page * kDim * 2, static_cast<uint64_t>(p.page_stride) * 2},
+                              {64, static_cast<uint32_t>(std::min(p.page_size, kTile)), 1, 1});
+  }
   allow_shared_memory<hopper_kernel<T, kDim>>();
   const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows);
   launch(hopper_kernel<T, kDim>,
-         dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(kThreads), kBytes,
-         stream, p);
+         dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(kThreads),
+         Hopper<T, kDim>::kBytes, stream, params);
 }
+#endif
 
 } // namespace
 

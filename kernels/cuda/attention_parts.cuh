@@ -6,12 +6,6 @@
 
 namespace llmrt::cuda {
 
-__device__ __forceinline__ float exp2_of(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 constexpr float kLowest = -1e30f; // in front of all scores; unlike infinity, it can be subtracted from itself
 
 // Of up to kTiles · 8 query rows of a sequence and KV head.

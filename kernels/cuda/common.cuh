@@ -58,7 +58,7 @@ template <typename T> struct Eight {
 };
 
 // Policies of L2, as copies to shared memory take them: what gives way first, and what stays.
-inline constexpr uint64_t kEvictFirst = 0x12F0000000000000, kEvictLast = 0x14F0000000000000;
+inline constexpr uint64_t kEvictFirst = 0x12F0000000000000, kEvictLast = 0x14F0000000000000, kEvictNormal = 0x1000000000000000;
 
 // --- sums -----------------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ void check(const Case &c) {
   // Keys and values of every position, appended through kv_append in one go per sequence.
   const int64_t page_bytes = int64_t(2) * kv_heads * c.page_size * D * dtype_bytes(c.type);
   DeviceBytes pool(pages * page_bytes);
+  ASSERT_CUDA(cudaMemset(pool.get(), 0xff, pages * page_bytes)); // not a number, where nothing is written
   std::vector<Tensor *> keys, values;
   for (int s = 0; s < S; ++s) {
     keys.push_back(new Tensor(size_t(c.contexts[s]) * kv_heads * D, c.type, 100 + s));
@@ -210,8 +211,10 @@ TEST(Attention, LongPrefill) {
   check({DType::f16, 128, even(3, 1), {257}, {700}, 200});
   check({DType::bf16, 64, even(4, 2), {300, 1, 129}, {1000, 40, 129}, 0, 0, 4});
   check({DType::f16, 64, even(2, 1), {300}, {555}, 130, 25.0f, 32});
-  check({DType::bf16, 128, even(4, 2), {100}, {333}, 0, 0, 24});
-  check({DType::bf16, 128, even(4, 2), {100}, {333}, 0, 0, 2});
+  for (int page_size : {2, 8, 24, 64, 128, 256}) {
+    check({DType::bf16, 128, even(4, 2), {100, 190}, {333, 900}, 0, 0, page_size});
+    check({DType::bf16, 64, even(7, 1), {100, 20}, {512, 260}, 70, 0, page_size});
+  }
 }
 
 TEST(Attention, UnevenGroupsAndWideGroups) {
