@@ -277,8 +277,11 @@ template <typename T, int kDim, int kTiles, int kWarps, int kStages> struct Bala
             mma<T>(o[t][d], a, weights[t][0], weights[t][1]);
           }
       }
+      const bool refill = issued < mine;
+      if (refill)
+        fence_async(); // this lane's reads come before what the copy engine writes in the same place
       __syncwarp();
-      if (issued < mine)
+      if (refill)
         issue(stage);
       if (++stage == kStages)
         stage = 0, parity ^= 1;
