@@ -191,6 +191,15 @@ uint32_t StepLoop::last_rank() const {
   return last;
 }
 
+// " (rank 0 was last in all_reduce 17 of group 'ranks 0-1', …)"
+std::string StepLoop::whereabouts() const {
+  std::string all;
+  for (uint32_t rank = 0; options_.where && rank < options_.ranks; ++rank)
+    if (const std::string where = options_.where(rank); !where.empty())
+      all += (all.empty() ? " (rank " : ", rank ") + std::to_string(rank) + " was last " + where;
+  return all.empty() ? all : all + ")";
+}
+
 // Until the watch ends, the world does, or a step stalls, which ends it.
 void StepLoop::watch_steps(std::unique_lock<std::mutex> &lock) {
   using Clock = std::chrono::steady_clock;
@@ -210,8 +219,8 @@ void StepLoop::watch_steps(std::unique_lock<std::mutex> &lock) {
     } else if (Clock::now() - since > options_.stall) {
       world_.abort("rank " + std::to_string(last) + " has not finished step " + std::to_string(slot_of(step).batch->id) + " within " +
                    std::to_string(std::chrono::duration<double>(options_.stall).count()) +
-                   " s, and no rank has made progress since; what it runs on hangs, or is far too slow (then raise the "
-                   "collective timeout)");
+                   " s, and no rank has made progress since" + whereabouts() +
+                   "; what it runs on hangs, or is far too slow (then raise the collective timeout)");
       return;
     }
   }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,9 @@ public:
     // A step that no rank has got on with for so long ends the world; 0: never. Somewhat longer than what ranks wait for each
     // other, whose sentences say more.
     std::chrono::nanoseconds stall{};
+    // What a rank was last at with others, for that sentence ("in all_reduce 17 of group 'ranks 0-1'"); empty: nothing yet. Called on
+    // the watch's thread while the rank's own may hang anywhere, so it may not wait for anything. Null: not known.
+    std::function<std::string(uint32_t rank)> where = {};
     std::function<void(uint32_t rank)> on_thread_start = {};
     // All are called on the rank's own thread. Runs all ops of a step on a rank; on the output rank returns its logits,
     // valid until the rank's next step.
@@ -65,6 +69,7 @@ private:
   void watch_steps(std::unique_lock<std::mutex> &lock);
   bool sleep(std::unique_lock<std::mutex> &lock, std::chrono::nanoseconds time);
   uint32_t last_rank() const;
+  std::string whereabouts() const;
   uint64_t finished(uint32_t rank) const { return finished_[rank].load(std::memory_order_acquire); }
   void stop();
 

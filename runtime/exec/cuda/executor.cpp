@@ -106,6 +106,7 @@ public:
     loop.output_rank = plan_->root().output_rank();
     loop.idle_spin = world.cores_to_spare ? 50us : 1us;
     loop.stall = world.timeout + world.timeout / 4;
+    loop.where = [this](uint32_t rank) { return ranks_[rank]->where(); };
     const RankLinkOptions link = {devices_, loop.in_flight, deadline, options.collectives, options.trace_collectives};
     const auto start = std::make_shared<Start>(); // of the threads too: they may outlive this constructor where it fails
     loop.on_thread_start = [this, link, start, eager = options.eager](uint32_t rank) {

@@ -114,9 +114,9 @@ template <typename F> void Rank::named(const std::string &what, F &&f) const {
 }
 
 std::string Rank::whereabouts() const {
-  const std::string where = link_ ? link_->where() : std::string();
+  const std::string at = where();
   return "rank " + std::to_string(rank_) + " on CUDA device " + std::to_string(device_) +
-         (where.empty() ? std::string() : ", last " + where + ",");
+         (at.empty() ? std::string() : ", last " + at + ",");
 }
 
 void Rank::join(const RankLinkOptions &options, comm::HostWorld &world, bool eager) {
@@ -386,13 +386,13 @@ cudaError_t Rank::wait_for(cudaEvent_t event, const std::string &what) {
 }
 
 void Rank::give_up(const std::string &what) {
-  const std::string where = link_ ? link_->where() : std::string();
+  const std::string at = where();
   const bool ended = link_ && link_->world_ended();
   give_up_others();
   if (ended)
     throw comm::Aborted(link_->why_ended());
   throw Error("rank " + std::to_string(rank_) + " did not finish " + what + " on CUDA device " + std::to_string(device_) +
-              " within " + std::to_string(deadline_s_) + " s" + (where.empty() ? std::string() : ": it is " + where) +
+              " within " + std::to_string(deadline_s_) + " s" + (at.empty() ? std::string() : ": it is " + at) +
               "; the device hangs, or a rank that it communicates with is lost");
 }
 

@@ -46,6 +46,9 @@ public:
   // Both: launches, and waits.
   LogitsView run(const Step &step);
 
+  // What it has come to with other ranks, as RankLink::where(); once it has joined, from any thread.
+  std::string where() const { return link_ ? link_->where() : std::string(); }
+
   RankMemory memory() const;
   Ceilings measure_ceilings() const; // of its device
 

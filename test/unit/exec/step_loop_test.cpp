@@ -282,6 +282,7 @@ TEST(StepLoopWatch, TellsOfAStepThatStalls) {
     loop.in_flight = 2;
     loop.output_rank = output_rank;
     loop.stall = 200ms;
+    loop.where = [](uint32_t rank) { return rank == 0 ? "in all_reduce 17 of group 'all'" : ""; };
     loop.run_step = [&](uint32_t rank, const Step &) {
       while (rank == 1 && !release)
         std::this_thread::sleep_for(1ms);
@@ -308,6 +309,7 @@ TEST(StepLoopWatch, TellsOfAStepThatStalls) {
         std::this_thread::sleep_for(1ms);
       EXPECT_GE(std::chrono::steady_clock::now() - start, 200ms);
       EXPECT_NE(world->reason().find("rank 1 has not finished step 7"), std::string::npos) << world->reason();
+      EXPECT_NE(world->reason().find("(rank 0 was last in all_reduce 17 of group 'all')"), std::string::npos) << world->reason();
       const auto told = [&] {
         std::lock_guard lock(mutex);
         return !errors.empty() && errors.back().find("step 7") != std::string::npos;
