@@ -7,7 +7,7 @@ namespace llmrt::cuda {
 
 template <Activation kKind> __device__ __forceinline__ float activate(float x) {
   if constexpr (kKind == Activation::silu)
-    return x / (1.0f + __expf(-x));
+    return __fdividef(x, 1.0f + __expf(-x)); // 0 where the exponential is too large to divide by
   else if constexpr (kKind == Activation::gelu_tanh)
     return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
   else

@@ -42,6 +42,12 @@ __device__ __forceinline__ void wait_for_blocks(uint32_t barrier, int parity) {
                  : "memory");
 }
 
+// Arrives at a barrier of any block of the cluster. What the thread has written it does not publish: a release for all the
+// cluster is a fence for the whole GPU, a microsecond each time.
+__device__ __forceinline__ void arrive_at(uint32_t barrier_there) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier_there) : "memory");
+}
+
 // Every thread of the cluster arrives, and later waits for all the others to have arrived.
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }

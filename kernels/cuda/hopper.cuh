@@ -16,11 +16,22 @@ namespace llmrt::cuda {
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define LLMRT_OUTS_16 LLMRT_EIGHT(0), LLMRT_EIGHT(8)
 #define LLMRT_OUTS_32 LLMRT_OUTS_16, LLMRT_EIGHT(16), LLMRT_EIGHT(24)
-#define LLMRT_OUTS_64 LLMRT_OUTS_32, LLMRT_EIGHT(32), LLMRT_EIGHT(40), LLMRT_EIGHT(48), LLMRT_EIGHT(56)
+#define LLMRT_OUTS_56 LLMRT_OUTS_32, LLMRT_EIGHT(32), LLMRT_EIGHT(40), LLMRT_EIGHT(48)
+#define LLMRT_OUTS_64 LLMRT_OUTS_56, LLMRT_EIGHT(56)
+#define LLMRT_OUTS_72 LLMRT_OUTS_64, LLMRT_EIGHT(64)
+#define LLMRT_OUTS_88 LLMRT_OUTS_72, LLMRT_EIGHT(72), LLMRT_EIGHT(80)
+#define LLMRT_OUTS_112 LLMRT_OUTS_88, LLMRT_EIGHT(88), LLMRT_EIGHT(96), LLMRT_EIGHT(104)
+#define LLMRT_OUTS_120 LLMRT_OUTS_112, LLMRT_EIGHT(112)
 #define LLMRT_REGS_16 "{" LLMRT_TEN() ",%10,%11,%12,%13,%14,%15}"
 #define LLMRT_REGS_32 "{" LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) ",%30,%31}"
-#define LLMRT_REGS_64 \
-  "{" LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) "," LLMRT_TEN(3) "," LLMRT_TEN(4) "," LLMRT_TEN(5) ",%60,%61,%62,%63}"
+#define LLMRT_FIFTY LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) "," LLMRT_TEN(3) "," LLMRT_TEN(4)
+#define LLMRT_HUNDRED LLMRT_FIFTY "," LLMRT_TEN(5) "," LLMRT_TEN(6) "," LLMRT_TEN(7) "," LLMRT_TEN(8) "," LLMRT_TEN(9)
+#define LLMRT_REGS_56 "{" LLMRT_FIFTY ",%50,%51,%52,%53,%54,%55}"
+#define LLMRT_REGS_64 "{" LLMRT_FIFTY "," LLMRT_TEN(5) ",%60,%61,%62,%63}"
+#define LLMRT_REGS_72 "{" LLMRT_FIFTY "," LLMRT_TEN(5) "," LLMRT_TEN(6) ",%70,%71}"
+#define LLMRT_REGS_88 "{" LLMRT_FIFTY "," LLMRT_TEN(5) "," LLMRT_TEN(6) "," LLMRT_TEN(7) ",%80,%81,%82,%83,%84,%85,%86,%87}"
+#define LLMRT_REGS_112 "{" LLMRT_HUNDRED "," LLMRT_TEN(10) ",%110,%111}"
+#define LLMRT_REGS_120 "{" LLMRT_HUNDRED "," LLMRT_TEN(10) "," LLMRT_TEN(11) "}"
 
 // d[64 rows, kColumns] (+)= a[64, 16] · b[kColumns, 16]ᵀ, both in shared memory with k contiguous. kColumns is 2 · kCount.
 template <typename T, int kCount> __device__ __forceinline__ void wgmma_ss(float (&d)[kCount], uint64_t a, uint64_t b, int add) {
@@ -38,7 +49,12 @@ template <typename T, int kCount> __device__ __forceinline__ void wgmma_ss(float
   }
   LLMRT_WGMMA_TYPES(16, 32, 16, 17, 18);
   LLMRT_WGMMA_TYPES(32, 64, 32, 33, 34);
+  LLMRT_WGMMA_TYPES(56, 112, 56, 57, 58);
   LLMRT_WGMMA_TYPES(64, 128, 64, 65, 66);
+  LLMRT_WGMMA_TYPES(72, 144, 72, 73, 74);
+  LLMRT_WGMMA_TYPES(88, 176, 88, 89, 90);
+  LLMRT_WGMMA_TYPES(112, 224, 112, 113, 114);
+  LLMRT_WGMMA_TYPES(120, 240, 120, 121, 122);
   else static_assert(kCount < 0, "no such product");
 #undef LLMRT_WGMMA_TYPES
 #undef LLMRT_WGMMA
@@ -68,10 +84,22 @@ template <typename T, int kCount> __device__ __forceinline__ void wgmma_rs(float
 #undef LLMRT_EIGHT
 #undef LLMRT_OUTS_16
 #undef LLMRT_OUTS_32
+#undef LLMRT_OUTS_56
 #undef LLMRT_OUTS_64
+#undef LLMRT_OUTS_72
+#undef LLMRT_OUTS_88
+#undef LLMRT_OUTS_112
+#undef LLMRT_OUTS_120
+#undef LLMRT_FIFTY
+#undef LLMRT_HUNDRED
 #undef LLMRT_REGS_16
 #undef LLMRT_REGS_32
+#undef LLMRT_REGS_56
 #undef LLMRT_REGS_64
+#undef LLMRT_REGS_72
+#undef LLMRT_REGS_88
+#undef LLMRT_REGS_112
+#undef LLMRT_REGS_120
 
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -139,7 +167,27 @@ __device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, in
                : "memory");
 }
 
-// Makes ordinary writes to shared memory visible to the tensor cores.
+__device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, int y, int z, uint32_t barrier, uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+               "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "l"(policy)
+               : "memory");
+}
+// The same for the blocks of the cluster that `blocks` has a bit for: to the same place in each, whose own barrier is told.
+__device__ __forceinline__ void copy_box_to(uint16_t blocks, uint32_t to, const void *map, int x, int y, uint32_t barrier, uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(to),
+               "l"(map), "r"(x), "r"(y), "r"(barrier), "h"(blocks), "l"(policy)
+               : "memory");
+}
+// The copy engine takes a box from shared memory to (x, y) of a tensor map; what lies beyond the array is left out.
+__device__ __forceinline__ void store_box(const void *map, int x, int y, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y), "r"(from) : "memory");
+}
+__device__ __forceinline__ void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Until the calling thread's stores have read what they store, or have been done.
+__device__ __forceinline__ void wait_stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ __forceinline__ void wait_stores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// Makes ordinary writes to shared memory visible to the tensor cores and the copy engine.
 __device__ __forceinline__ void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 } // namespace llmrt::cuda

@@ -146,6 +146,12 @@ size_t wide_parts_bytes();
 bool wide_linear_applies(const Linear &p, bool gated);
 void wide_linear(const Linear &p, std::optional<Activation> gate, const WideScratch &scratch, cudaStream_t stream);
 
+// Gated products of any number of rows on Hopper, for weights of several tiles for each multiprocessor: out [M, N / 2] =
+// kind(first N / 2 columns) * the others. Neither half is rounded before. For 16-bit types throughout, N / 2 a multiple of 8, rows of
+// 16 bytes.
+bool gated_linear_applies(const Linear &p);
+void gated_linear(const Linear &p, Activation kind, cudaStream_t stream);
+
 // Adds bias[N] (f32) to rows of `out` [M, N]; for products whose library call has no fitting epilogue.
 void add_bias(void *out, int64_t ld_out, const float *bias, int64_t M, int64_t N, DType type, cudaStream_t stream);
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linear_shape.h"
 #include "kernels/cuda/narrow.h"
+#include "test/bench/bench_gated.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -384,8 +385,8 @@ static void bench_rows(__nv_bfloat16 *data, __nv_bfloat16 *x, __nv_bfloat16 *y) 
 }
 
 int main(int argc, char **argv) {
-  // Arguments: the parts wanted (layers, linear, wide, attention, prefill, sample, rows, sweep, sweep-halves, narrow); none: all but
-  // the sweeps, of which narrow is one.
+  // Arguments: the parts wanted (layers, linear, wide, gated, attention, prefill, sample, rows, sweep, sweep-halves, sweep-gated, narrow);
+  // none: all but the sweeps, of which narrow is one.
   auto named = [&](const char *part) { return std::any_of(argv + 1, argv + argc, [&](char *a) { return !std::strcmp(a, part); }); };
   auto wanted = [&](const char *part) { return argc == 1 || named(part); };
   CHECK(cudaStreamCreate(&stream));
@@ -479,6 +480,10 @@ int main(int argc, char **argv) {
     CHECK(cudaFree(scratch.parts));
     CHECK(cudaFree(scratch.flags));
   }
+
+  for (bool sweep : {false, true})
+    if (sweep ? named("sweep-gated") : wanted("gated"))
+      bench_gated(sweep, data, pool, x, y, stream);
 
   for (const Shape &s : shapes) {
     if (!wanted("linear"))
