@@ -176,7 +176,7 @@ def Exec_LinearOp : Exec_Executed<"linear"> {
   let summary = "out[rows, N] = input[rows, K] · weight[N, K]ᵀ + bias[N]";
   let description = [{
     On GPUs the kernel depends on the rows of the step: up to `stream_rows` the one that streams the weight, up to
-    `wide_rows` the one for large weights, beyond that the library's. Up to `fused_rows` the launch also does the norm in
+    `wide_rows` those for large weights (of a product with a gate behind it, of any number), beyond that the library's. Up to `fused_rows` the launch also does the norm in
     front and the add, gate, or rotation behind. All set by exec-select-kernels.
 
     Example:

@@ -106,6 +106,12 @@ static bool isAdded(LinearOp op) {
   return next && isa<AddOp, AddRmsNormOp>(next) && llvm::is_contained(next->getOperands(), op.getOut());
 }
 
+// Whether the two halves of the product are multiplied behind it.
+static bool isGated(LinearOp op) {
+  auto gate = dyn_cast_or_null<GatedActOp>(nextExecuted(op));
+  return gate && resolveView(gate.getGate()).first == resolveView(op.getOut()).first;
+}
+
 // From the sweeps of bench_cuda_kernels on an H200 (docs/performance.md): of few rows, reading the weight is all there is. A
 // large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more. What stands next to a product
 // makes each of its blocks longer and saves launches, which pays where the residual is narrow and its rows are few: at 576
@@ -123,7 +129,7 @@ void Selector::chooseProduct(LinearOp op) {
     op.setFusedRows(kFusedRows);
   if (hopper && halves && weight.getRows() * weight.getCols() >= kWideElements && weight.getRows() % 8 == 0 &&
       weight.getCols() % 8 == 0)
-    op.setWideRows(kCudaWideRows);
+    op.setWideRows(isGated(op) ? kCudaAllRows : kCudaWideRows); // of many rows, the gate is worth a product of our own
 }
 
 // GPUs talk through NCCL. Where a CPU takes part, shared memory carries the data and sums go in rank order.

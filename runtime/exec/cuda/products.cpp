@@ -171,7 +171,9 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
 }
 
 bool wide_product(const llmrt::cuda::Linear &p, ProductRows rows, bool gated) {
-  return p.M > rows.stream && p.M <= rows.wide && llmrt::cuda::wide_linear_applies(p, gated);
+  if (p.M <= rows.stream || p.M > rows.wide)
+    return false;
+  return llmrt::cuda::wide_linear_applies(p, gated) || (gated && p.M > llmrt::cuda::kWideMaxRows && llmrt::cuda::gated_linear_applies(p));
 }
 
 llmrt::cuda::WideScratch Products::scratch() const {
@@ -179,6 +181,8 @@ llmrt::cuda::WideScratch Products::scratch() const {
 }
 
 void Products::gated(const llmrt::cuda::Linear &p, llmrt::cuda::Activation kind, cudaStream_t stream) {
+  if (p.M > llmrt::cuda::kWideMaxRows)
+    return llmrt::cuda::gated_linear(p, kind, stream);
   llmrt::cuda::wide_linear(p, kind, scratch(), stream);
 }
 

@@ -23,7 +23,7 @@ struct ProductRows {
   int64_t stream = 0, wide = 0, fused = 0;
 };
 
-// Whether, of p.M rows, the kernel for large weights does the product, with the gate of its two halves if `gated`.
+// Whether, of p.M rows, a kernel for large weights does the product, with the gate of its two halves if `gated`.
 bool wide_product(const llmrt::cuda::Linear &p, ProductRows rows, bool gated);
 
 // Belongs to one rank: its handle, workspace and the algorithms it has chosen.
