@@ -9,7 +9,7 @@ from clients import Clients
 from frozen import Frozen
 
 DEADLINE = 2  # seconds that ranks wait for each other
-FORCED = 10  # seconds until a process ends by force, where a thread was stopped with a lock of the GPU's driver in its hands
+ENDING = 7  # seconds that all has to end in, once a watch has said at 1.25 times the deadline that nothing moves
 
 
 def stop_rank(plan, *args, rank, deadline=DEADLINE, env={}, says=""):
@@ -21,7 +21,7 @@ def stop_rank(plan, *args, rank, deadline=DEADLINE, env={}, says=""):
     time.sleep(0.3)
     try:
         with Frozen(server.process.pid, f"rank {rank}") as frozen:
-            end = time.monotonic() + (1.25 * deadline + FORCED + 3) * harness.SLOW
+            end = time.monotonic() + (1.25 * deadline + ENDING) * harness.SLOW
             while server.process.poll() is None and time.monotonic() < end:
                 frozen.collect()
                 time.sleep(0.05)

@@ -40,14 +40,19 @@ def plan(layout):
     return folder / f"models/llama-tied/float32-{layout}.fb"
 
 
+def of_visible_gpus(field):
+    """A field of nvidia-smi's, of each GPU that CUDA_VISIBLE_DEVICES leaves."""
+    ids = os.environ.get("CUDA_VISIBLE_DEVICES")
+    command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", *(["-i", ids] if ids else [])]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
 def gpus():
-    return len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.splitlines())
+    return len(of_visible_gpus("index"))
 
 
 def used_mib():
-    out = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True,
-                         check=True).stdout
-    return sum(map(int, out.split()))
+    return sum(map(int, of_visible_gpus("memory.used")))
 
 
 def stopped(layout, rank, way):
