@@ -16,6 +16,8 @@
 
 namespace llmrt::cuda {
 
+#ifdef LLMRT_HOPPER
+
 namespace {
 
 constexpr int kRows = 128, kTile = 128; // rows of a block, keys of a tile
@@ -24,9 +26,7 @@ constexpr int kThreads = 384; // a producer and two consumers
 
 struct HopperParams {
   AttentionParams attention;
-#ifdef LLMRT_HOPPER
   CUtensorMap pages; // [pages, 2 · kv_heads (keys, values), page_size, head_dim]
-#endif
   bool boxes; // tiles come by it
 };
 
@@ -336,7 +336,6 @@ template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) h
 #endif
 }
 
-#ifdef LLMRT_HOPPER
 template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   HopperParams params;
   params.attention = p;
@@ -353,9 +352,10 @@ template <typename T, int kDim> void run(const Attention &a, const AttentionPara
          dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(kThreads),
          Hopper<T, kDim>::kBytes, stream, params);
 }
-#endif
 
 } // namespace
+
+#endif // LLMRT_HOPPER
 
 template <typename T> bool hopper_prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
 #if defined(LLMRT_HOPPER)
