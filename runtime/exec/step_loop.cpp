@@ -191,6 +191,18 @@ uint32_t StepLoop::last_rank() const {
   return last;
 }
 
+// "rank 1 has", or "ranks 0, 2 have": those that are no further than that step. Of several, each may be the one that others wait for.
+std::string StepLoop::behind(uint64_t step) const {
+  std::string ranks;
+  int count = 0;
+  for (uint32_t rank = 0; rank < options_.ranks; ++rank)
+    if (finished(rank) <= step)
+      ranks += (count++ ? ", " : "") + std::to_string(rank);
+  if (count == 0)
+    return "a rank had"; // and has by now
+  return count > 1 ? "ranks " + ranks + " have" : "rank " + ranks + " has";
+}
+
 // " (rank 0 was last in all_reduce 17 of group 'ranks 0-1', …)"
 std::string StepLoop::whereabouts() const {
   std::string all;
@@ -210,14 +222,13 @@ void StepLoop::watch_steps(std::unique_lock<std::mutex> &lock) {
     uint64_t left = 0;
     for (uint32_t rank = 0; rank < options_.ranks; ++rank)
       left += finished(rank);
-    const uint32_t last = last_rank();
-    const uint64_t step = finished(last);
+    const uint64_t step = finished(last_rank());
     const std::array<uint64_t, 3> now = {world_.life_signs(), left, submitted_.load(std::memory_order_acquire)};
     if (now != seen || !is_submitted(step)) {
       seen = now;
       since = Clock::now();
     } else if (Clock::now() - since > options_.stall) {
-      world_.abort("rank " + std::to_string(last) + " has not finished step " + std::to_string(slot_of(step).batch->id) + " within " +
+      world_.abort(behind(step) + " not finished step " + std::to_string(slot_of(step).batch->id) + " within " +
                    std::to_string(std::chrono::duration<double>(options_.stall).count()) +
                    " s, and no rank has made progress since" + whereabouts() +
                    "; what it runs on hangs, or is far too slow (then raise the collective timeout)");

@@ -68,6 +68,7 @@ private:
   void watch();
   void watch_steps(std::unique_lock<std::mutex> &lock);
   bool sleep(std::unique_lock<std::mutex> &lock, std::chrono::nanoseconds time);
+  std::string behind(uint64_t step) const;
   uint32_t last_rank() const;
   std::string whereabouts() const;
   uint64_t finished(uint32_t rank) const { return finished_[rank].load(std::memory_order_acquire); }
