@@ -340,8 +340,8 @@ const std::vector<GatedShape> &gated_shapes() {
   return shapes;
 }
 
-// The least time by the longest way of a cluster: tensor cores take a cycle for 64 rows and an output column
-// of 16 k, and by what a tile adds: its edge of input and weight through L2, and its end.
+// The least time of the cluster with the most tiles, a tile by what takes it longer: the tensor cores (64 rows by an output column) or
+// L2 (the lines of input and weight at its edge), in units that an H200 takes equally long for.
 GatedShape choose_gated_shape(int64_t M, int64_t columns) {
   const GatedShape *best = nullptr;
   double least = 0;
@@ -349,8 +349,8 @@ GatedShape choose_gated_shape(int64_t M, int64_t columns) {
     const int64_t units = ceil_div(M, s.rows) * ceil_div(columns, int64_t{s.columns} * s.cluster);
     const auto rounds = static_cast<double>(ceil_div(units, device_limits().sms / s.cluster));
     const double area = s.rows / 64.0 * s.columns,
-                 edge = s.rows / s.cluster + 2 * s.columns; // lines of 128 bytes
-    const double cost = rounds * std::max(area * 4, edge * 4.0);
+                 edge = s.rows / s.cluster + 2.0 * s.columns; // lines of 128 bytes
+    const double cost = rounds * std::max(area, edge);
     if (!best || cost < least)
       best = &s, least = cost;
   }

@@ -137,4 +137,16 @@ inline double tolerance(DType t) { return t == DType::f32 ? 2e-6 : t == DType::f
 
 inline const DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 
+// Whether the device takes what is built for sm_90a.
+inline bool hopper() {
+  cudaDeviceProp prop;
+  return cudaGetDeviceProperties(&prop, 0) == cudaSuccess && prop.major == 9;
+}
+
+inline double activation(Activation kind, double x) {
+  return kind == Activation::silu        ? x / (1 + std::exp(-x))
+         : kind == Activation::gelu_tanh ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
+                                         : 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+}
+
 } // namespace llmrt::cuda::testing

@@ -6,18 +6,6 @@
 namespace llmrt::cuda::testing {
 namespace {
 
-bool hopper() {
-  cudaDeviceProp prop;
-  return cudaGetDeviceProperties(&prop, 0) == cudaSuccess && prop.major == 9;
-}
-
-double activation(Activation kind, double x) {
-  return kind == Activation::silu ? x / (1 + std::exp(-x))
-         : kind == Activation::gelu_tanh
-             ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
-             : 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-}
-
 void check(int64_t M, int64_t columns, int64_t K, DType t, bool bias, Activation kind) {
   SCOPED_TRACE(::testing::Message() << "M " << M << " columns " << columns << " K " << K);
   const int64_t N = 2 * columns, ld_in = K + 8, ld_out = (columns + 15) / 8 * 8;

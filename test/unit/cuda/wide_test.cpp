@@ -4,17 +4,6 @@
 namespace llmrt::cuda::testing {
 namespace {
 
-bool hopper() {
-  cudaDeviceProp prop;
-  return cudaGetDeviceProperties(&prop, 0) == cudaSuccess && prop.major == 9;
-}
-
-double activation(Activation kind, double x) {
-  return kind == Activation::silu        ? x / (1 + std::exp(-x))
-         : kind == Activation::gelu_tanh ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
-                                         : 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-}
-
 struct Scratch {
   DeviceBytes parts{wide_parts_bytes()}, flags{kWideFlags * 4};
   Scratch() { EXPECT_EQ(cudaMemset(flags.get(), 0, kWideFlags * 4), cudaSuccess); }
