@@ -3,10 +3,10 @@
  * runtime's callers expect them to. For all that llmrt's host
  * code does with devices: to refuse machines, to account for memory, and to end when a device fails.
  *
- *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] LD_PRELOAD=libnull_gpus.so llmrt run …
+ *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] LD_PRELOAD=libnull_gpus.so llmrt run …
  *
- * The capability as 90 for 9.0, memory in MiB; NULL_DRIVER: the version of a driver that is too old. A kernel that is given the address
- * 0x100 or 0x200 (by failing_device.c) never ends: nothing behind it in its stream does, nor on other devices what waits for its events.
+ * The capability as 90 for 9.0, memory in MiB; NULL_DRIVER: the version of a driver that is too old; NULL_GRAPH_US: how long a graph
+ * takes, as seen by who asks for events behind it. A kernel that is given the address 0x100 or 0x200 (by failing_device.c) never ends: nothing behind it in its stream does, nor on other devices what waits for its events.
  * After 0x100 every call for its device returns cudaErrorIllegalAddress, some milliseconds later. What waits for work that never ends
  * never returns. What llmrt calls anew has to be added here, or CUDA says that there is no driver. */
 #define _GNU_SOURCE
@@ -37,16 +37,18 @@ struct device {
 struct work { /* of a stream, or up to an event */
   int device;
   atomic_int stuck, capturing;
+  atomic_llong ends_at; /* us; graphs end then */
 };
 
 static struct device devices[kMost];
 static __thread int current;
 
-static long long now_ms(void) {
+static long long now_us(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+  return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
 }
+static long long now_ms(void) { return now_us() / 1000; }
 
 /* The number of GPUs; `index`'s own values, if there is such a one. */
 static int find(int index, struct gpu *gpu) {
@@ -263,6 +265,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   (void)flags;
   if (of_event(event)->stuck)
     stick(of_stream(stream));
+  if (of_event(event)->ends_at > of_stream(stream)->ends_at)
+    of_stream(stream)->ends_at = (long long)of_event(event)->ends_at;
   return state(device_of(of_stream(stream)));
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
@@ -292,11 +296,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   of_event(event)->device = device_of(of_stream(stream));
   of_event(event)->stuck = stream ? (int)of_stream(stream)->stuck : 0;
+  of_event(event)->ends_at = stream ? (long long)of_stream(stream)->ends_at : 0;
   return state(device_of(of_stream(stream)));
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const cudaError_t status = state(of_event(event)->device);
-  return status != cudaSuccess ? status : of_event(event)->stuck ? cudaErrorNotReady : cudaSuccess;
+  const long long ends_at = of_event(event)->ends_at;
+  return status != cudaSuccess ? status : of_event(event)->stuck || (ends_at && ends_at > now_us()) ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) { return wait_for(of_event(event)->device, &of_event(event)->stuck); }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t stop) {
@@ -338,6 +344,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   (void)exec;
+  static atomic_long us = -1;
+  if (us < 0)
+    us = getenv("NULL_GRAPH_US") ? atol(getenv("NULL_GRAPH_US")) : 0;
+  if (us) {
+    const long long now = now_us(), begins = of_stream(stream)->ends_at;
+    of_stream(stream)->ends_at = (begins > now ? begins : now) + us;
+  }
   return state(device_of(of_stream(stream)));
 }
 
@@ -362,7 +375,7 @@ void __cudaRegisterFunction(void **handle, const char *kernel, char *device_kern
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **args) {
   void *first;
   memcpy(&first, args[0], sizeof first);
-  if (first == (void *)0x100 || first == (void *)0x200) {
+  if (getenv("FAILING_DEVICE") && (first == (void *)0x100 || first == (void *)0x200)) { /* else a number */
     stick(of_stream(config->stream));
     if (first == (void *)0x100)
       devices[current].failed_at = now_ms() + kReportedAfterMs;
