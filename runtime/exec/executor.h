@@ -28,7 +28,13 @@ struct RowSampling {
   uint64_t seed = 0, counter = 0;
 };
 
-// One step over S sequences with T new tokens in all. Prefill chunks and decodes mix freely.
+// A page that a sequence of a step gets at its end.
+struct NewPage {
+  int32_t seq = 0, page = 0;
+};
+
+// One step over S sequences with T new tokens in all. Prefill chunks and decodes mix freely. Or a step that follows the one before
+// it, of which only what is new is said.
 struct StepBatch {
   uint64_t id = 0;                    // chosen by the caller, strictly rising
   std::vector<int32_t> ids;           // [T] token ids
@@ -44,6 +50,11 @@ struct StepBatch {
   // [T], or empty: all ids are known. Where >= 0, the token's id is the one that the executor drew for this row of logits in
   // the step submitted before this one, and `ids` holds 0. Only for executors that run_ahead().
   std::vector<int32_t> from_rows = {};
+  // Not 0: the id of the step submitted before this one, which this one is once more, each sequence one token further: the token
+  // that the step before drew for it, at the next counter. That one had a row and a drawn token for each of its sequences, or
+  // followed such a step. All lists but the next are empty then. Only for executors that follow().
+  uint64_t follows = 0;
+  std::vector<NewPage> new_pages = {}; // of each sequence whose new token is the first of a page, by sequence
   // Sees the step's ops as they run; must outlive the step. On CUDA a step whose ops it wants to see is not replayed as a graph,
   // but has the graph's shapes.
   StepObserver *observer = nullptr;
@@ -132,6 +143,9 @@ public:
   // Whether a step may be submitted while the one before it runs that draws some of its ids (StepBatch::from_rows), so that
   // the device goes from step to step without waiting for the host. Only where samples().
   virtual bool runs_ahead() const { return false; }
+
+  // Whether steps may follow others (StepBatch::follows). Only where runs_ahead().
+  virtual bool follows() const { return false; }
 
   virtual std::vector<RankMemory> memory() const = 0;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "runtime/support/error.h"
 
@@ -130,6 +131,59 @@ void validate_from_rows(const StepBatch &batch, const StepBatch *before) {
       refuse(batch, "row " + std::to_string(row) + " takes its token from row " + str(from) +
                         " of the logits of the step before, which does not draw it");
   }
+}
+
+void FollowedStep::set(const StepBatch &batch) {
+  id_ = batch.id;
+  contexts_.clear();
+  const size_t seqs = batch.context_lens.size();
+  const auto drawn = [](const RowSampling &row) { return row.draw; };
+  if (batch.ids.size() == seqs && batch.sampling.size() == seqs && std::all_of(batch.sampling.begin(), batch.sampling.end(), drawn))
+    contexts_.assign(batch.context_lens.begin(), batch.context_lens.end());
+}
+
+void FollowedStep::validate(const StepLimits &limits, const StepBatch &batch) const {
+  if (batch.follows != id_ || contexts_.empty())
+    refuse(batch, "it follows step " + std::to_string(batch.follows) + ", and the one before it is step " + std::to_string(id_) +
+                      (contexts_.empty() ? ", which does not draw one token for each of its sequences" : ""));
+  const std::pair<const char *, size_t> lists[] = {
+      {"ids", batch.ids.size()},
+      {"positions", batch.positions.size()},
+      {"seq_starts", batch.seq_starts.size()},
+      {"context_lens", batch.context_lens.size()},
+      {"page_starts", batch.page_starts.size()},
+      {"pages", batch.pages.size()},
+      {"slot_mapping", batch.slot_mapping.size()},
+      {"logits_rows", batch.logits_rows.size()},
+      {"sampling", batch.sampling.size()},
+      {"from_rows", batch.from_rows.size()},
+  };
+  for (const auto &[name, size] : lists)
+    check_size(batch, name, size, 0);
+  size_t given = 0;
+  for (size_t seq = 0; seq < contexts_.size(); ++seq) {
+    const uint32_t position = contexts_[seq]; // of its new token
+    const auto name = [&] { return "sequence " + std::to_string(seq); };
+    if (position >= limits.max_model_len)
+      refuse(batch, name() + " has a context of " + str(int64_t{position} + 1) + " tokens, more than the plan's max_model_len of " +
+                        std::to_string(limits.max_model_len));
+    if (position % limits.page_size != 0)
+      continue;
+    if (given == batch.new_pages.size() || batch.new_pages[given].seq != static_cast<int64_t>(seq))
+      refuse(batch, name() + " begins a page of " + std::to_string(limits.page_size) + " tokens with position " + str(position) +
+                        ", but new_pages[" + std::to_string(given) + "] is not for it");
+    if (const int32_t page = batch.new_pages[given++].page; page < 0 || static_cast<uint32_t>(page) >= limits.num_pages)
+      refuse(batch, name() + " gets page " + str(page) + ", and there are " + std::to_string(limits.num_pages));
+  }
+  if (given != batch.new_pages.size())
+    refuse(batch, "new_pages[" + std::to_string(given) + "] is for sequence " + str(batch.new_pages[given].seq) +
+                      ", which begins no page, or is not in its place");
+}
+
+void FollowedStep::advance(const StepBatch &batch) {
+  id_ = batch.id;
+  for (uint32_t &context : contexts_)
+    ++context;
 }
 
 void Step::assign(const StepLimits &limits, std::shared_ptr<const StepBatch> given, bool with_page_table) {

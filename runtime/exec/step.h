@@ -27,6 +27,22 @@ void validate(const StepLimits &limits, const StepBatch &batch);
 // The same for `from_rows` that are not empty; `before` is the step submitted before, null if there was none.
 void validate_from_rows(const StepBatch &batch, const StepBatch *before);
 
+// The step submitted last, as far as one that follows it (StepBatch::follows) is checked against it.
+class FollowedStep {
+public:
+  // It was this batch, which validate() has passed and which is whole.
+  void set(const StepBatch &batch);
+  // Throws llmrt::Error as validate() does where `batch`, which follows, does not fit: the wrong step, one that cannot be followed, a
+  // context or pages that are not as they must be.
+  void validate(const StepLimits &limits, const StepBatch &batch) const;
+  // It was this one, which has passed.
+  void advance(const StepBatch &batch);
+
+private:
+  uint64_t id_ = 0;
+  std::vector<uint32_t> contexts_; // of its sequences; empty where none can follow
+};
+
 // Reused from step to step; the table grows to the largest need and stays.
 struct Step {
   std::shared_ptr<const StepBatch> batch;

@@ -30,18 +30,20 @@ StepLoop::~StepLoop() { stop(); }
 void StepLoop::submit(std::shared_ptr<const StepBatch> batch) {
   if (!batch)
     throw Error("a step without a batch was submitted");
-  validate(options_.limits, *batch);
+  if (!batch->follows)
+    validate(options_.limits, *batch);
   std::lock_guard lock(submit_mutex_);
   const uint64_t number = submitted_.load(std::memory_order_relaxed);
   if (number != 0 && batch->id <= last_id_)
     throw Error("step " + std::to_string(batch->id) + " was submitted after step " + std::to_string(last_id_) +
                 ": step ids must rise");
-  if (!batch->from_rows.empty()) {
-    if (!options_.launch_step)
-      throw Error("step " + std::to_string(batch->id) +
-                  " takes tokens from the step before, which this executor does not do");
-    validate_from_rows(*batch, last_.get());
-  }
+  const bool follows = batch->follows != 0;
+  if ((follows || !batch->from_rows.empty()) && !options_.launch_step)
+    throw Error("step " + std::to_string(batch->id) + " takes tokens from the step before, which this executor does not do");
+  if (follows)
+    last_.validate(options_.limits, *batch);
+  else if (!batch->from_rows.empty())
+    validate_from_rows(*batch, last_whole_.get());
   Step &step = slot_of(number);
   while (step.ranks_left.load(std::memory_order_acquire) != 0) {
     const uint32_t seen = freed_.load();
@@ -52,8 +54,12 @@ void StepLoop::submit(std::shared_ptr<const StepBatch> batch) {
     freed_.wait(seen, {}, 1h);
   }
   last_id_ = batch->id;
-  if (options_.launch_step)
-    last_ = batch;
+  if (follows) {
+    last_.advance(*batch);
+  } else if (options_.launch_step) {
+    last_whole_ = batch;
+    last_.set(*batch);
+  }
   step.assign(options_.limits, std::move(batch), options_.page_tables);
   step.ranks_left.store(options_.ranks, std::memory_order_relaxed);
   submitted_.store(number + 1, std::memory_order_release);

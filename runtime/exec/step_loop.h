@@ -78,7 +78,9 @@ private:
   comm::HostWorld &world_;
   std::mutex submit_mutex_;
   uint64_t last_id_ = 0;
-  std::shared_ptr<const StepBatch> last_; // where steps may take tokens from the one before
+  // Where steps may take tokens from the one before: the last whole batch, whose rows those that follow it draw too, and the last.
+  std::shared_ptr<const StepBatch> last_whole_;
+  FollowedStep last_;
   // A step's state sits in one of as many slots as steps can be in flight; the last rank through frees the slot.
   std::vector<Step> slots_;
   std::atomic<uint64_t> submitted_{0};

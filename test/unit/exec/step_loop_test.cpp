@@ -70,7 +70,7 @@ struct Rig {
         return false;
       d.queued.pop_front();
       d.finished.push_back(step.batch->id);
-      view.rows = step.batch->logits_rows.size();
+      view.rows = 1;
       return true;
     };
     options.on_done = [this](const StepBatch &b, const LogitsView &view, const std::string &error) {
@@ -265,6 +265,28 @@ TEST(StepLoopAhead, TokensThatNobodyDrawsAreRefused) {
   EXPECT_NE(refusal(rig, sizes).find("from_rows has 2 entries where 1"), std::string::npos);
   EXPECT_EQ(refusal(rig, batch(3, true)), "");
   EXPECT_TRUE(rig.wait_done(3));
+}
+
+TEST(StepLoopAhead, StepsFollowOthers) {
+  Rig rig(2);
+  rig.may_finish = 1000;
+  const auto following = [](uint64_t id, std::vector<NewPage> pages = {}) {
+    auto b = std::make_shared<StepBatch>();
+    b->id = id, b->follows = id - 1, b->new_pages = std::move(pages);
+    return b;
+  };
+  EXPECT_NE(refusal(rig, following(2)).find("follows step 1, and the one before it is step 0"), std::string::npos);
+  rig.loop->submit(batch(1));
+  EXPECT_NE(refusal(rig, following(2, {{0, 1}})).find("begins no page"), std::string::npos);
+  for (uint64_t id = 2; id <= 16; ++id) // positions 1 to 15
+    EXPECT_EQ(refusal(rig, following(id)), "");
+  EXPECT_NE(refusal(rig, following(17)).find("begins a page of 16 tokens with position 16"), std::string::npos);
+  EXPECT_EQ(refusal(rig, following(17, {{0, 7}})), "");
+  EXPECT_EQ(refusal(rig, following(18)), "");
+  EXPECT_EQ(refusal(rig, batch(19, true)), ""); // a whole one takes what a step that follows has drawn
+  EXPECT_EQ(refusal(rig, following(20)), "");
+  EXPECT_TRUE(rig.wait_done(20));
+  EXPECT_EQ(rig.devices[1].launched.back(), 20u);
 }
 
 // A rank that nobody waits for and that never comes back: the caller is told in its place, once the time is up and not before.
