@@ -106,9 +106,11 @@ void PagePool::release(int32_t page) {
 }
 
 PrefixNode PagePool::find(PrefixNode parent, const int32_t *ids) const {
-  if (!prefix_cache_ || !alive(parent))
-    return {};
-  for (int32_t p = buckets_[bucket_of(parent.uid, ids)]; p >= 0; p = info_[p].next_in_bucket)
+  return prefix_cache_ && alive(parent) ? find_in(bucket_of(parent.uid, ids), parent, ids) : PrefixNode{};
+}
+
+PrefixNode PagePool::find_in(uint32_t bucket, PrefixNode parent, const int32_t *ids) const {
+  for (int32_t p = buckets_[bucket]; p >= 0; p = info_[p].next_in_bucket)
     if (info_[p].parent_uid == parent.uid && !std::memcmp(ids_of(p), ids, page_size_ * sizeof(int32_t)))
       return {p, info_[p].uid};
   return {};
@@ -117,7 +119,8 @@ PrefixNode PagePool::find(PrefixNode parent, const int32_t *ids) const {
 PrefixNode PagePool::insert(PrefixNode parent, const int32_t *ids, int32_t page, uint64_t step) {
   if (!prefix_cache_ || !alive(parent))
     return {};
-  if (PrefixNode node = find(parent, ids); !node.is_root())
+  const uint32_t bucket = bucket_of(parent.uid, ids);
+  if (PrefixNode node = find_in(bucket, parent, ids); !node.is_root())
     return node;
   Info &info = info_[page];
   if (info.refs == 0 || info.uid != 0)
@@ -128,9 +131,9 @@ PrefixNode PagePool::insert(PrefixNode parent, const int32_t *ids, int32_t page,
   info.uid = next_uid_++;
   info.parent_uid = parent.uid;
   info.step = step;
-  info.bucket = bucket_of(parent.uid, ids);
-  info.next_in_bucket = buckets_[info.bucket];
-  buckets_[info.bucket] = page;
+  info.bucket = bucket;
+  info.next_in_bucket = buckets_[bucket];
+  buckets_[bucket] = page;
   ++cached_;
   return {page, info.uid};
 }

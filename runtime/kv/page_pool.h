@@ -77,6 +77,7 @@ private:
   };
 
   uint32_t bucket_of(uint64_t parent_uid, const int32_t *ids) const;
+  PrefixNode find_in(uint32_t bucket, PrefixNode parent, const int32_t *ids) const;
   const int32_t *ids_of(int32_t page) const { return ids_.get() + static_cast<size_t>(page) * page_size_; }
   void link_newest(int32_t page);
   void unlink(int32_t page);
