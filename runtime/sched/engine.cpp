@@ -31,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 using sched::Request;
 using sched::RequestPtr;
 using sched::StepWork;
+using StepWorks = std::vector<StepWork>;
 
 // How long the destructor waits for the steps in flight before it lets the executor go.
 constexpr auto kShutdownWait = std::chrono::seconds(30);
@@ -45,7 +46,7 @@ struct InFlight {
   Clock::time_point started;
   uint32_t tokens = 0;
   bool host_reads = false; // some of its logits
-  std::vector<StepWork> work;
+  std::shared_ptr<StepWorks> work; // also of the step before, where it follows that
 };
 
 class EngineImpl final : public Engine {
@@ -65,8 +66,11 @@ public:
     scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, can_run_ahead ? 1 : max_in_flight_);
     if (executor_->samples())
       scheduler_->draw_on_device();
-    if (can_run_ahead && options.run_ahead)
+    if (can_run_ahead && options.run_ahead) {
       scheduler_->run_ahead();
+      if (executor_->follows())
+        scheduler_->follow();
+    }
     schedule_thread_ = std::thread([this] { schedule(); });
   }
 
@@ -283,7 +287,7 @@ private:
     bool ready = false;
     std::string why;
     try {
-      ready = scheduler_->compose(*batch_, work_);
+      ready = scheduler_->compose(*batch_, *work_);
     } catch (const std::exception &e) {
       why = e.what();
     }
@@ -320,17 +324,26 @@ private:
 
   // The step composed.
   void list_in_flight() {
-    InFlight &step = in_flight_.emplace_back();
-    if (!spare_work_.empty()) {
-      step.work = std::move(spare_work_.back());
-      spare_work_.pop_back();
-    }
+    InFlight step;
     step.id = batch_->id;
     step.started = Clock::now();
+    if (batch_->follows) {
+      step.work = in_flight_.back().work;
+      step.tokens = static_cast<uint32_t>(step.work->size());
+      in_flight_.push_back(std::move(step));
+      return;
+    }
     step.tokens = static_cast<uint32_t>(batch_->ids.size());
     step.host_reads = scheduler_->host_reads();
-    step.work.swap(work_);
-    for (const StepWork &part : step.work)
+    step.work = std::exchange(work_, nullptr);
+    if (!spare_work_.empty()) {
+      work_ = std::move(spare_work_.back());
+      spare_work_.pop_back();
+    } else {
+      work_ = std::make_shared<StepWorks>();
+    }
+    in_flight_.push_back(step);
+    for (const StepWork &part : *step.work)
       if (!part.request->was_started) {
         part.request->was_started = true;
         part.request->started = step.started;
@@ -381,8 +394,8 @@ private:
   // Of the oldest step in flight. It stays listed until they are applied, so that the engine does not look idle. `lock` is not
   // held while tokens are chosen.
   void take_results(const exec::LogitsView &logits, std::unique_lock<std::mutex> &lock) {
-    std::vector<StepWork> work;
-    work.swap(in_flight_.front().work);
+    const std::shared_ptr<StepWorks> shared = in_flight_.front().work;
+    const StepWorks &work = *shared;
     if (in_flight_.front().host_reads) {
       lock.unlock();
       outputs_.clear();
@@ -418,9 +431,10 @@ private:
     const InFlight &step = in_flight_.front();
     metrics_.step.observe(seconds_between(std::max(step.started, last_step_), now));
     metrics_.step_tokens.observe(step.tokens);
+    const bool followed = in_flight_.size() > 1 && in_flight_[1].work == shared;
     in_flight_.erase(in_flight_.begin());
-    work.clear();
-    spare_work_.push_back(std::move(work));
+    if (!followed)
+      spare_work_.push_back(shared);
     ++steps_;
     last_progress_ = last_step_ = now;
     changed_ = true;
@@ -519,7 +533,7 @@ private:
     std::vector<InFlight> dropped;
     dropped.swap(in_flight_);
     for (InFlight &step : dropped)
-      for (StepWork &work : step.work) {
+      for (const StepWork &work : *step.work) {
         scheduler_->returned(work);
         if (work.request->over && !work.request->in_flight)
           gone.push_back(scheduler_->remove(*work.request));
@@ -555,10 +569,10 @@ private:
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::unordered_map<uint64_t, RequestPtr> requests_;
   std::vector<InFlight> in_flight_; // oldest first
-  std::vector<std::vector<StepWork>> spare_work_;
+  std::vector<std::shared_ptr<StepWorks>> spare_work_;
   std::vector<RequestPtr> gone_; // by a step's results
   std::shared_ptr<exec::StepBatch> batch_; // being composed
-  std::vector<StepWork> work_;
+  std::shared_ptr<StepWorks> work_ = std::make_shared<StepWorks>(); // of that step, where it does not follow another
   uint64_t next_step_ = 1;
   uint64_t prompt_tokens_ = 0, generation_tokens_ = 0, steps_ = 0;
   EngineMetrics metrics_;

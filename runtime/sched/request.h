@@ -21,8 +21,8 @@
 
 namespace llmrt::sched {
 
-// What every step of every request touches comes first, two pairs of cache lines; what a step does for hundreds of requests takes
-// as long as those lines take to come.
+// What every step of every request touches comes first, and of that, in a pair of cache lines, what steps that follow others touch;
+// what a step does for hundreds of requests takes as long as those lines take to come.
 struct alignas(128) Request {
   using Time = std::chrono::steady_clock::time_point;
 
@@ -48,9 +48,10 @@ struct alignas(128) Request {
     return end_bits & end_bit(token) && std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
   }
 
-  // Asks for what taking a result touches; what composing a step does; and then for where its lists go on.
+  // Asks for what taking a result or composing a step that follows touches; what composing a whole step does; and then for where its
+  // lists go on.
   void prefetch_results() const { prefetch(this), prefetch(&tokens); }
-  void prefetch_compose() const { prefetch_results(), prefetch(&pages); }
+  void prefetch_compose() const { prefetch_results(), prefetch(&draw); }
   void prefetch_tokens() const { prefetch(tokens.data() + tokens.size()); }
   void prefetch_pages() const {
     const auto *page = pages.pages().data();
@@ -73,9 +74,9 @@ struct alignas(128) Request {
   std::atomic<bool> cancelled = false;
 
   std::vector<int32_t> tokens; // prompt, then output
-  exec::RowSampling draw;      // as of its first token; draw.draw false: the host draws
-  kv::PageTable pages;
   uint64_t gives_way = 0; // the step that leaves it out, so that an older request gets its pages soon
+  kv::PageTable pages;
+  exec::RowSampling draw; // as of its first token; draw.draw false: the host draws
 
   uint32_t prompt_logprobs_done = 0;     // rows scheduled so far, of prompt_len - 1
   const std::vector<int32_t> end_tokens; // ids that end it

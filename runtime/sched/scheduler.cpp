@@ -4,6 +4,7 @@
 #include "runtime/support/error.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace llmrt::sched {
 
@@ -58,20 +59,31 @@ bool Scheduler::can_run(const Request &r) const {
          (r.unknown == 0 || r.output_tokens() + r.unknown < r.max_tokens);
 }
 
-bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
+static void clear(exec::StepBatch &batch) {
   batch.ids.clear();
   batch.positions.clear();
-  batch.seq_starts.assign(1, 0);
+  batch.seq_starts.clear();
   batch.context_lens.clear();
-  batch.page_starts.assign(1, 0);
+  batch.page_starts.clear();
   batch.pages.clear();
   batch.slot_mapping.clear();
   batch.logits_rows.clear();
   batch.sampling.clear();
   batch.from_rows.clear();
+  batch.follows = 0;
+  batch.new_pages.clear();
+}
+
+bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
+  clear(batch);
   work.clear();
   if (run_ahead_ && carried_ > 0 && host_reads_)
     return false;
+  if (compose_following(batch))
+    return true;
+  batch.new_pages.clear();
+  batch.seq_starts.push_back(0);
+  batch.page_starts.push_back(0);
   Room room{batch, work, model_.max_batched_tokens, model_.max_logits_rows};
 
   ready_.clear();
@@ -97,7 +109,43 @@ bool Scheduler::compose(exec::StepBatch &batch, std::vector<StepWork> &work) {
     batch.from_rows.resize(batch.ids.size(), -1);
   carried_ += work.size();
   last_step_ = batch.id;
+  const bool drawn = batch.ids.size() == work.size() && std::all_of(work.begin(), work.end(), [](const StepWork &w) { return w.drawn; });
+  drawn_rows_ = drawn ? work.size() : 0;
   host_reads_ = std::any_of(work.begin(), work.end(), [](const StepWork &w) { return w.read_by_host(); });
+  return true;
+}
+
+// Whatever it does for requests before it finds out that the step cannot follow, composing it whole does first, too.
+bool Scheduler::compose_following(exec::StepBatch &batch) {
+  if (!follow_ || drawn_rows_ == 0 || running_.size() != drawn_rows_ ||
+      (!waiting_.empty() && running_.size() < model_.max_num_seqs))
+    return false;
+  for (uint32_t row = 0; row < drawn_rows_; ++row) {
+    if (row + kFetchAhead < drawn_rows_)
+      running_[row + kFetchAhead]->prefetch_results();
+    const Request &r = *running_[row];
+    const bool as_before = r.last_step == last_step_ && r.drawn_row == row && r.in_flight == 1 && r.unknown == 1 && r.pending() == 1;
+    if (!as_before || r.gives_way == batch.id || !can_run(r))
+      return false;
+    if (r.computed % model_.page_size == 0)
+      batch.new_pages.push_back({static_cast<int32_t>(row), -1});
+  }
+  for (exec::NewPage &next : batch.new_pages) {
+    Request &r = *running_[static_cast<size_t>(next.seq)];
+    if (!r.pages.grow(pool_, r.length()))
+      return false;
+    r.pages.enter(pool_, r.tokens.data(), r.tokens.size(), batch.id);
+    next.page = r.pages.pages()[r.computed / model_.page_size];
+  }
+  for (const RequestPtr &r : running_) {
+    ++r->computed;
+    ++r->unknown;
+    ++r->in_flight;
+    r->last_step = batch.id;
+  }
+  blocked_on_pages_ = false;
+  carried_ += drawn_rows_;
+  batch.follows = std::exchange(last_step_, batch.id);
   return true;
 }
 

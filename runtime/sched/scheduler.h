@@ -19,6 +19,11 @@
 // max_tokens, and steps with rows that the host reads: their requests cannot go on before it has, and would else get
 // a token every other step.
 //
+// Following. Most steps of a running batch are the one before again, each request a token further. Where the executor takes it,
+// only that is said (StepBatch::follows), with the pages that requests begin: what such a step costs hardly depends on how many
+// requests it has, or how long they are. It is composed where the step before drew a token for each running request and is the only
+// one in flight, and nobody can be admitted, ends or finds no page; all else is composed whole, which gives the same.
+//
 // When a running request needs a page and none is to be had, the youngest running request that is not in
 // flight gives up its pages and goes back to the head of the queue; it later recomputes its tokens and goes
 // on where it was. Only younger requests give way to older ones, and a request that would not fit the pool
@@ -40,7 +45,7 @@ namespace llmrt::sched {
 // One request's share of a step. The scheduler keeps requests that are in flight.
 struct StepWork {
   Request *request = nullptr;
-  uint32_t start = 0;            // position of its first token in the step
+  uint32_t start = 0;            // position of its first token in the step that it was made for
   uint32_t count = 0;            // its tokens in the step
   uint32_t first_logits_row = 0; // index into the step's logits
   uint32_t prompt_rows = 0;      // leading logits rows that score prompt tokens
@@ -61,11 +66,14 @@ public:
   void draw_on_device() { draw_on_device_ = true; }
   // Lets a step take ids from the step in flight; with draw_on_device() and one micro-batch only.
   void run_ahead() { run_ahead_ = true; }
+  // Lets steps follow others; with run_ahead() only.
+  void follow() { follow_ = true; }
 
   void enqueue(RequestPtr request);
 
   // Fills `batch` (its id is set by the caller) and `work` with the next step and marks its requests in
-  // flight. False: nothing can run before a step returns or a request comes.
+  // flight. A step that follows has the work of the one before, and leaves `work` empty. False: nothing can run before a step
+  // returns or a request comes.
   bool compose(exec::StepBatch &batch, std::vector<StepWork> &work);
 
   // The step is done with this work's request; the token that it drew, if any, is to be appended now.
@@ -87,9 +95,10 @@ public:
   uint64_t prefix_hits() const { return prefix_hits_; }       // of these, found
 
 private:
-  bool draw_on_device_ = false, run_ahead_ = false;
+  bool draw_on_device_ = false, run_ahead_ = false, follow_ = false;
   struct Room; // what is left of the step being composed
 
+  bool compose_following(exec::StepBatch &batch);
   void serve_decodes(Room &room, size_t &seats);
   void serve_prefills(Room &room, size_t &seats);
   void admit(Room &room);
@@ -110,6 +119,7 @@ private:
   kv::PageTable::Match match_;   // of admit()
   size_t carried_ = 0;       // requests in flight, counted once for each step
   uint64_t last_step_ = 0;   // composed
+  size_t drawn_rows_ = 0;    // of that step, if each of its requests has one token and one row, which is drawn; else 0
   bool host_reads_ = false;  // some row of that step
   uint64_t admissions_ = 0;
   uint64_t preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;

@@ -46,7 +46,8 @@ StepOutput read_logits(const StepWork &work, const exec::LogitsView &logits, sam
       out.token = std::move(token);
     }
   } catch (const std::exception &e) {
-    out.error = "at position " + std::to_string(work.start + work.count - 1) + ": " + e.what();
+    const size_t position = work.samples ? r.tokens.size() - 1 : work.start + work.count - 1;
+    out.error = "at position " + std::to_string(position) + ": " + e.what();
   }
   return out;
 }

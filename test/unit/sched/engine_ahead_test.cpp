@@ -7,23 +7,28 @@ using namespace llmrt::test;
 
 namespace {
 
-const FakeOptions kAhead{.depth = 2, .samples = true, .ahead = true};
+// All with an executor that takes steps that follow others, and with one that takes whole ones only.
+class EngineAhead : public testing::TestWithParam<bool> {
+protected:
+  const FakeOptions fake_{.depth = 2, .samples = true, .ahead = true, .follows = GetParam()};
 
-// With a delay, so that the engine usually has its next step queued before the fake looks for it.
-FakeOptions slow_ahead() {
-  FakeOptions fake = kAhead;
-  fake.max_delay_us = 300;
-  return fake;
-}
+  // With a delay, so that the engine usually has its next step queued before the fake looks for it.
+  FakeOptions slow_ahead() const {
+    FakeOptions fake = fake_;
+    fake.max_delay_us = 300;
+    return fake;
+  }
+  // The device is never done before the next step is queued, unless none comes.
+  FakeOptions patient_ahead() const {
+    FakeOptions fake = fake_;
+    fake.patience_us = 300000;
+    return fake;
+  }
+};
 
-// The device is never done before the next step is queued, unless none comes.
-FakeOptions patient_ahead() {
-  FakeOptions fake = kAhead;
-  fake.patience_us = 300000;
-  return fake;
-}
+INSTANTIATE_TEST_SUITE_P(Steps, EngineAhead, testing::Bool(), [](const auto &info) { return info.param ? "Follow" : "Whole"; });
 
-TEST(EngineAhead, ARequestAloneIsAlwaysAStepAhead) {
+TEST_P(EngineAhead, ARequestAloneIsAlwaysAStepAhead) {
   Harness h(small_model(), patient_ahead());
   auto prompt = prompt_of(20, 1);
   Received got = h.submit(prompt, sampled(3, 30))->wait();
@@ -35,10 +40,11 @@ TEST(EngineAhead, ARequestAloneIsAlwaysAStepAhead) {
   EXPECT_EQ(s.generation_tokens, 30u);
   EXPECT_EQ(s.pages_used, 0u);
   EXPECT_EQ(h.log->ahead_steps, 29u);
+  EXPECT_EQ(h.log->followed, GetParam() ? 28u : 0u); // not the first token after the prompt
   EXPECT_EQ(h.log->max_in_flight, 2u);
 }
 
-TEST(EngineAhead, TurnedOffNothingIsAhead) {
+TEST_P(EngineAhead, TurnedOffNothingIsAhead) {
   EngineOptions options;
   options.run_ahead = false;
   Harness h(small_model(), slow_ahead(), options);
@@ -50,7 +56,7 @@ TEST(EngineAhead, TurnedOffNothingIsAhead) {
 }
 
 // Prompts, seeds, filters and lengths of all kinds, all at once: the same text with and without.
-TEST(EngineAhead, SameSeedSameText) {
+TEST_P(EngineAhead, SameSeedSameText) {
   auto model = small_model();
   model.max_batched_tokens = 24; // prompts come in chunks, beside decodes
   for (bool ahead : {true, false}) {
@@ -75,7 +81,7 @@ TEST(EngineAhead, SameSeedSameText) {
 }
 
 // The step behind an end of text carries a row too many, which must leave no trace.
-TEST(EngineAhead, EndTokensInTheMiddle) {
+TEST_P(EngineAhead, EndTokensInTheMiddle) {
   auto model = small_model();
   model.vocab = 10; // ends come soon
   Harness h(model, slow_ahead());
@@ -101,7 +107,7 @@ TEST(EngineAhead, EndTokensInTheMiddle) {
   EXPECT_GT(h.log->ahead_steps, 0u);
 }
 
-TEST(EngineAhead, CancelInTheMiddle) {
+TEST_P(EngineAhead, CancelInTheMiddle) {
   auto model = small_model();
   model.max_model_len = 5000;
   model.num_pages = 2000;
@@ -127,7 +133,7 @@ TEST(EngineAhead, CancelInTheMiddle) {
     EXPECT_FALSE(client->now().event_after_finish);
 }
 
-TEST(EngineAhead, MaxTokensOfEveryLength) {
+TEST_P(EngineAhead, MaxTokensOfEveryLength) {
   auto model = small_model();
   Harness h(model, slow_ahead());
   std::vector<std::shared_ptr<Client>> clients;
@@ -144,7 +150,7 @@ TEST(EngineAhead, MaxTokensOfEveryLength) {
   expect_answer(model, prompt, sampled(1, 56), h.submit(prompt, sampled(1, 56))->wait());
 }
 
-TEST(EngineAhead, PreemptionChangesNothingButTime) {
+TEST_P(EngineAhead, PreemptionChangesNothingButTime) {
   auto model = small_model();
   model.num_pages = 20; // 160 tokens for 8 requests that grow to 60 each
   for (bool cache : {true, false}) {
@@ -164,7 +170,7 @@ TEST(EngineAhead, PreemptionChangesNothingButTime) {
 }
 
 // The output of one request is the prefix of the next, to the last page that is known to be full.
-TEST(EngineAhead, OutputEntersThePrefixCache) {
+TEST_P(EngineAhead, OutputEntersThePrefixCache) {
   auto model = small_model();
   Harness h(model, slow_ahead());
   for (uint32_t n = 8; n <= 30; ++n) {
@@ -180,7 +186,7 @@ TEST(EngineAhead, OutputEntersThePrefixCache) {
 }
 
 // What a dropped row wrote must never be taken for a prefix: prompts that go on with the end token, and with others.
-TEST(EngineAhead, ADroppedTokenIsNoPrefix) {
+TEST_P(EngineAhead, ADroppedTokenIsNoPrefix) {
   auto model = small_model();
   model.vocab = 10;
   model.page_size = 2;
@@ -202,7 +208,7 @@ TEST(EngineAhead, ADroppedTokenIsNoPrefix) {
 }
 
 // Requests that the host samples run at their own pace, and the others with them.
-TEST(EngineAhead, RowsThatTheHostReads) {
+TEST_P(EngineAhead, RowsThatTheHostReads) {
   auto model = small_model();
   Harness h(model, slow_ahead());
   SamplingParams penalised = sampled(5, 30), scored = sampled(6, 30), prompt_scored = sampled(7, 10);
@@ -227,7 +233,7 @@ TEST(EngineAhead, RowsThatTheHostReads) {
   EXPECT_LE(h.engine->stats().steps, 66u);
 }
 
-TEST(EngineAhead, NaNEndsOneRequestOnly) {
+TEST_P(EngineAhead, NaNEndsOneRequestOnly) {
   auto model = small_model();
   model.vocab = 10;
   FakeOptions fake = slow_ahead();
@@ -252,7 +258,7 @@ TEST(EngineAhead, NaNEndsOneRequestOnly) {
   EXPECT_EQ(h.engine->stats().pages_used, 0u);
 }
 
-TEST(EngineAhead, ExecutorErrorsEndEverything) {
+TEST_P(EngineAhead, ExecutorErrorsEndEverything) {
   for (bool throws : {false, true}) {
     FakeOptions fake = slow_ahead();
     (throws ? fake.throw_at_step : fake.fail_at_step) = 10;
@@ -274,7 +280,7 @@ TEST(EngineAhead, ExecutorErrorsEndEverything) {
   }
 }
 
-TEST(EngineAhead, DrainAndDestruction) {
+TEST_P(EngineAhead, DrainAndDestruction) {
   auto client = std::shared_ptr<Client>();
   {
     Harness h(small_model(), slow_ahead());

@@ -14,7 +14,7 @@ struct Shape {
   uint32_t pages, page_size, seqs, tokens, rows;
   bool cache;
   unsigned delay_us;
-  bool ahead = false, blocks = false;
+  bool ahead = false, blocks = false, follows = false;
 };
 
 struct Sent {
@@ -40,7 +40,7 @@ TEST_P(EngineStress, EveryAnswerIsExact) {
   uint64_t preemptions = 0, hits = 0;
   {
     Harness h(model,
-              {.depth = shape.depth, .samples = shape.ahead, .ahead = shape.ahead, .blocks = shape.blocks,
+              {.depth = shape.depth, .samples = shape.ahead, .ahead = shape.ahead, .follows = shape.follows, .blocks = shape.blocks,
                .max_delay_us = shape.delay_us},
               options);
     std::vector<Sent> sent[3];
@@ -120,6 +120,7 @@ TEST_P(EngineStress, EveryAnswerIsExact) {
     hits = s.prefix_hits;
     if (shape.ahead) {
       EXPECT_GT(h.log->ahead_steps, 0u);
+      EXPECT_EQ(h.log->followed > 0, shape.follows);
     }
   }
   if (shape.pages * shape.page_size <= 160 && shape.seqs > 2 && shape.rows > 1 && shape.pages > 2) {
@@ -151,13 +152,18 @@ INSTANTIATE_TEST_SUITE_P(Shapes, EngineStress,
                                          // Of executors that may have to wait for a step to be handed over.
                                          Shape{1, 20, 8, 16, 64, 16, true, 0, false, true},
                                          Shape{3, 16, 8, 12, 64, 16, true, 100, false, true},
-                                         Shape{2, 20, 8, 16, 64, 16, true, 100, true, true}),
+                                         Shape{2, 20, 8, 16, 64, 16, true, 100, true, true},
+                                         // Of executors that take steps that follow others.
+                                         Shape{2, 128, 8, 16, 64, 16, true, 0, true, false, true},
+                                         Shape{2, 20, 8, 16, 64, 16, true, 100, true, false, true},
+                                         Shape{2, 40, 4, 8, 24, 8, true, 0, true, true, true},
+                                         Shape{2, 160, 1, 16, 64, 8, true, 50, true, false, true}),
                          [](const auto &info) {
                            const Shape &s = info.param;
                            return "depth" + std::to_string(s.depth) + "_pages" + std::to_string(s.pages) +
                                   "x" + std::to_string(s.page_size) + "_seqs" + std::to_string(s.seqs) +
                                   "_rows" + std::to_string(s.rows) + (s.cache ? "" : "_nocache") +
-                                  (s.ahead ? "_ahead" : "") + (s.blocks ? "_blocks" : "");
+                                  (s.ahead ? "_ahead" : "") + (s.blocks ? "_blocks" : "") + (s.follows ? "_follows" : "");
                          });
 
 } // namespace

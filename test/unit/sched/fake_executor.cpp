@@ -1,6 +1,7 @@
 #include "test/unit/sched/fake_executor.h"
 
 #include "runtime/sample/sampler.h"
+#include "test/unit/exec/following.h"
 
 #include <algorithm>
 #include <chrono>
@@ -53,6 +54,7 @@ void FakeExecutor::submit(std::shared_ptr<const exec::StepBatch> batch) {
   if (queue_.size() >= options_.depth)
     violation(*batch, "submitted while " + std::to_string(queue_.size()) + " steps were in flight");
   changed_.wait(lock, [this] { return queue_.size() < options_.depth; });
+  batch = whole(std::move(batch));
   check(*batch);
   queue_.push_back(std::move(batch));
   {
@@ -65,6 +67,20 @@ void FakeExecutor::submit(std::shared_ptr<const exec::StepBatch> batch) {
 bool FakeExecutor::accepts() const {
   std::lock_guard lock(mutex_);
   return !options_.blocks && queue_.size() < options_.depth;
+}
+
+// The batch, or what it stands for where it follows the one before. The rest is as with any other.
+std::shared_ptr<const exec::StepBatch> FakeExecutor::whole(std::shared_ptr<const exec::StepBatch> batch) {
+  if (batch->follows) {
+    if (!options_.follows || !last_ || batch->follows != last_->id)
+      throw Error("step " + std::to_string(batch->id) + " follows step " + std::to_string(batch->follows));
+    batch = std::make_shared<const exec::StepBatch>(written_out(*last_, *batch, model_.page_size));
+    std::lock_guard lock(log_->mutex);
+    ++log_->followed;
+  }
+  if (options_.follows)
+    last_ = batch;
+  return batch;
 }
 
 // Called with the steps in flight in queue_.

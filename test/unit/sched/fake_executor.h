@@ -25,6 +25,7 @@ struct FakeOptions {
   unsigned depth = 1;                // steps in flight
   bool samples = false;              // draws tokens itself, with the host's sampler
   bool ahead = false;                // and takes ids from the step before; the depth should be 2
+  bool follows = false;              // and steps that follow others
   bool blocks = false;               // submit() may always have to wait: it is not for the thread that reports
   unsigned patience_us = 0;          // ahead: a step is reported this long after it ended, or once the next one is there
   unsigned max_delay_us = 0;         // each step takes a random time up to this
@@ -41,6 +42,7 @@ struct FakeLog {
   uint64_t steps = 0, tokens = 0, rows = 0, max_seqs = 0, max_in_flight = 0;
   uint64_t mixed_steps = 0; // with prefill and decode together
   uint64_t ahead_steps = 0; // with ids from the step before
+  uint64_t followed = 0;    // steps that follow another
   uint64_t drawn = 0;       // rows
 };
 
@@ -59,6 +61,7 @@ public:
   unsigned max_in_flight() const override { return options_.depth; }
   bool samples() const override { return options_.samples; }
   bool runs_ahead() const override { return options_.ahead; }
+  bool follows() const override { return options_.follows; }
   std::string backend() const override { return "fake"; }
   uint32_t num_pages() const override { return model_.num_pages; }
   std::vector<exec::RankMemory> memory() const override { return {{0, 1, 2, 3, 4}}; }
@@ -72,6 +75,7 @@ private:
   };
   void run();
   void report(Executed &step);
+  std::shared_ptr<const exec::StepBatch> whole(std::shared_ptr<const exec::StepBatch> batch);
   void check(const exec::StepBatch &batch);
   void violation(const exec::StepBatch &batch, const std::string &what);
   void check_from_rows(const exec::StepBatch &batch);
@@ -93,6 +97,7 @@ private:
   std::deque<std::shared_ptr<const exec::StepBatch>> queue_; // the front ones are being executed
   uint64_t last_id_ = 0;
   std::vector<exec::RowSampling> last_sampling_; // of the step submitted last
+  std::shared_ptr<const exec::StepBatch> last_;  // where steps may follow: the step submitted last, whole
   std::vector<int32_t> tokens_;                  // drawn by the step executed last
   bool stop_ = false;
   std::thread thread_;
