@@ -51,7 +51,7 @@ start() {
       echo "ok   $name: $summary ($((SECONDS - begin)) s)"
       touch "$scratch/$started.ok"
     else
-      said=$(grep -vE '^(Note|\[|Running)' "$scratch/$started" | head -40 | cut -c1-300 || true)
+      said=$(grep -vE '^(Note|\[[ =-]|Running)' "$scratch/$started" | head -40 | cut -c1-300 || true)
       printf '%s\n' "FAIL $name: status $status after $((SECONDS - begin)) s; ${summary:-no summary}" "$said"
     fi
   ) &
@@ -80,7 +80,8 @@ shown "a bulk copy over what a warp has read, and met" refill_after_warp met
 shown "a bulk copy over what a warp has read, fenced, and met" refill_after_warp fenced
 # The tests compute their references on the CPU meanwhile, so they go side by side.
 for filter in 'Attention.HeadDims' 'Attention.DecodeSplits:Attention.UnevenGroupsAndWideGroups' 'Attention.DecodeOfRaggedBatches' \
-              'Attention.PrefillChunksAndWindows' 'SkinnyLinear.Ways:SkinnyLinear.OddKAndMixedTypes' 'FusedLinear.*' 'WideLinear.Gates' 'Rows.*:Rope.*:BeginStep.*' \
+              'Attention.PrefillChunksAndWindows' 'SkinnyLinear.Ways:SkinnyLinear.OddKAndMixedTypes' 'FusedLinear.*' 'WideLinear.Gates' 'GatedLinear.Activations' \
+              'Narrow.FeedForward' 'Narrow.AttentionShapes' 'Rows.*:Rope.*:BeginStep.*' \
               'Sample.*-Sample.Distributions:Sample.FiltersOfLargeVocabularies'; do
   all "${filter//\*/all}" "$folder/bin/cuda_kernels_test" --gtest_brief=1 --gtest_filter="$filter"
 done
