@@ -509,7 +509,7 @@ int main(int argc, char **argv) {
           bench_decode_attention(S, context, ragged, context <= 341 ? 512 : context <= 1365 ? 2048 : 16384, data, pool, x, y);
 
   // Prefill attention of one sequence.
-  for (int T : {2048, 8192}) {
+  for (int T : {512, 2048, 8192}) {
     if (!wanted("prefill"))
       break;
     const int q_heads = 28, kv_heads = 4, page = 16, stride = T / page;
