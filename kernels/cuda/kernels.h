@@ -39,6 +39,30 @@ struct BeginStep {
 };
 void begin_step(const BeginStep &p, cudaStream_t stream);
 
+// How a row's token is drawn; device memory, one entry a logits row.
+struct SampleRow {
+  float temperature;    // 0: greedy
+  float top_p;          // 1: off
+  float min_p;          // 0: off
+  int32_t top_k;        // 0: off
+  uint64_t seed;        // of the request
+  uint64_t counter;     // index of the token in the request: the same (seed, counter) draws the same number
+};
+
+// What begin_step() laid out, for a step of the same sequences, a token each, one token further: the one drawn for each.
+struct FollowStep {
+  const int32_t *drawn;     // [S] tokens of the step before
+  const int32_t *new_pages; // [num_new_pages, 2] host memory: sequence and page, ascending by sequence; of each whose new token is the
+  int num_new_pages;        // first of a page
+  int S, page_size;
+  int32_t *ids, *positions, *context_lens; // [S]
+  int64_t *slots;           // [S]
+  int32_t *page_table;      // [S, page_table_stride]
+  int64_t page_table_stride;
+  SampleRow *rows;          // [S] or null: their counters go up by one
+};
+void follow_step(const FollowStep &p, cudaStream_t stream);
+
 // --- rows -----------------------------------------------------------------------------------------------------------
 
 struct Embedding {
@@ -246,16 +270,6 @@ inline constexpr size_t kAttentionKept = 10240;
 size_t attention_workspace_bytes(int64_t max_tokens, int max_seqs, int q_heads, int head_dim);
 
 // --- sampling -------------------------------------------------------------------------------------------------------
-
-// Per row; device memory, one entry a logits row.
-struct SampleRow {
-  float temperature;    // 0: greedy
-  float top_p;          // 1: off
-  float min_p;          // 0: off
-  int32_t top_k;        // 0: off
-  uint64_t seed;        // of the request
-  uint64_t counter;     // index of the token in the request: the same (seed, counter) draws the same number
-};
 
 struct Sample {
   int32_t *tokens;      // [R] out

@@ -1,4 +1,5 @@
-// The first kernel of a step: lays its inputs out for the others, and fills in the tokens that the step before drew.
+// The first kernel of a step: lays its inputs out for the others, and fills in the tokens that the step before drew. Or moves those
+// of the step before one token further; what is new about them fits into the launch.
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/kernels.h"
 
@@ -37,7 +38,58 @@ __global__ void begin_kernel(BeginStep p) {
   __threadfence();
 }
 
+constexpr int kMostNewPages = 256; // of a launch, whose arguments were 4 KiB at most before CUDA 12
+
+struct Further {
+  FollowStep step;
+  int begin, end; // sequences
+  int num_new_pages;
+  int2 new_pages[kMostNewPages]; // of these; x: sequence, y: page
+};
+
+// Lets no other kernel start early either.
+__global__ void follow_kernel(const __grid_constant__ Further p) {
+  const FollowStep &s = p.step;
+  const int i = p.begin + static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
+  if (i < p.end) {
+    const int position = s.positions[i] + 1;
+    s.ids[i] = s.drawn[i];
+    s.positions[i] = position;
+    s.context_lens[i] = position + 1;
+    if (position % s.page_size != 0) {
+      ++s.slots[i];
+    } else {
+      int at = 0;
+      for (int end = p.num_new_pages; end - at > 1;) {
+        const int middle = (at + end) / 2;
+        (p.new_pages[middle].x <= i ? at : end) = middle;
+      }
+      const int page = p.new_pages[at].y;
+      s.slots[i] = int64_t(page) * s.page_size;
+      s.page_table[i * s.page_table_stride + position / s.page_size] = page;
+    }
+    if (s.rows)
+      ++s.rows[i].counter;
+  }
+  __threadfence(); // as above
+}
+
 } // namespace
+
+// One launch, unless more sequences begin a page than it can tell.
+void follow_step(const FollowStep &p, cudaStream_t stream) {
+  Further further;
+  further.step = p;
+  int told = 0;
+  for (further.begin = 0; further.begin < p.S; further.begin = further.end) {
+    further.num_new_pages = std::min(p.num_new_pages - told, kMostNewPages);
+    for (int i = 0; i < further.num_new_pages; ++i, ++told)
+      further.new_pages[i] = {p.new_pages[2 * told], p.new_pages[2 * told + 1]};
+    further.end = told < p.num_new_pages ? p.new_pages[2 * told] : p.S;
+    follow_kernel<<<static_cast<unsigned>(ceil_div(further.end - further.begin, kThreads)), kThreads, 0, stream>>>(further);
+    require(cudaPeekAtLastError(), "launch");
+  }
+}
 
 void begin_step(const BeginStep &p, cudaStream_t stream) {
   const int64_t elements = std::max({p.P_T, p.P_R, int64_t{p.P_S} + 1});

@@ -148,6 +148,7 @@ public:
   uint32_t num_pages() const override { return plan_->root().limits()->num_pages(); }
   bool samples() const override { return true; }
   bool runs_ahead() const override { return runs_ahead_; }
+  bool follows() const override { return runs_ahead_; }
   Ceilings measure_ceilings() override {
     Ceilings sum;
     std::vector<int> seen;

@@ -189,7 +189,7 @@ void Rank::capture_all(const std::function<void(size_t done)> &progress) {
     shape.max_query = 1;
     shape.max_context = context_buckets_.front();
     const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, 0, nullptr};
-    upload(step, shape, nullptr, {});
+    bring_inputs(step, shape, nullptr, {});
     program_->run(context);
     for (const int most : context_buckets_) {
       shape.max_context = most;
@@ -210,7 +210,7 @@ bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, con
   shape.seqs = bucket_of(seq_buckets_, shape.seqs);
   shape.tokens = shape.rows = shape.seqs;
   shape.max_context = bucket_of(context_buckets_, shape.max_context);
-  upload(step, shape, before, draws);
+  bring_inputs(step, shape, before, draws);
   const OpContext context{shape, *inputs_, *products_, link_.get(), *stream_, step.batch->id, step.batch->observer};
   if (context.observer && context.observer->sees_ops()) {
     program_->run(context);
@@ -220,15 +220,18 @@ bool Rank::replay(const Step &step, StepShape &shape, const int32_t *before, con
   return true;
 }
 
-void Rank::upload(const Step &step, const StepShape &shape, const int32_t *before, const Draws &draws) {
+void Rank::bring_inputs(const Step &step, const StepShape &shape, const int32_t *before, const Draws &draws) {
   const ObservedSpan span(step.batch->observer, step.batch->id, rank_, kPhaseInputs);
-  inputs_->upload(step, shape, before, program_->logits() && draws.by_chance, *stream_);
+  if (step.batch->follows)
+    inputs_->follow(step, before, *stream_);
+  else
+    inputs_->upload(step, shape, before, program_->logits() && draws.by_chance, *stream_);
 }
 
 // The tokens of the step before, on this device, where `step` takes some; null where it takes none. If they were drawn on the
 // output rank alone, they are handed round first.
 const int32_t *Rank::tokens_before(const Step &step) {
-  if (step.batch->from_rows.empty())
+  if (step.batch->from_rows.empty() && !step.batch->follows)
     return nullptr;
   Turn &last = turns_[(launched_ + 1) % 2];
   if (launched_ == 0)
@@ -263,16 +266,22 @@ void Rank::queue(const Step &step) {
   const ObservedSpan launching(batch.observer, batch.id, rank_, kPhaseLaunch);
   if (link_)
     link_->begin_step(batch.id);
-  StepShape shape = shape_of(step);
-  const Draws draws = draws_of(batch);
-  turn.rows = batch.logits_rows.size();
+  if (batch.follows) {
+    ++shape_.max_context;
+  } else {
+    shape_ = shape_of(step);
+    draws_ = draws_of(batch);
+  }
+  StepShape shape = shape_; // padded by replay()
+  const Draws draws = draws_;
+  turn.rows = static_cast<size_t>(shape.rows);
   const bool output = program_->logits() && turn.rows != 0;
   turn.together = draws_together(draws);
   turn.drawn = output && draws.some;
   turn.logits = output && !draws.all ? logits_memory(other) : nullptr;
   const int32_t *before = tokens_before(step);
   if (!replay(step, shape, before, draws)) {
-    upload(step, shape, before, draws);
+    bring_inputs(step, shape, before, draws);
     program_->run({shape, *inputs_, *products_, link_.get(), *stream_, batch.id, batch.observer});
   }
   if (!turn.together)
@@ -325,7 +334,7 @@ void Rank::collect(const Step &step, Turn &turn, const Draws &draws) {
     call.logits = program_->logits();
     call.ld = call.V = static_cast<int64_t>(limits_.vocab);
     call.rows = inputs_->draws();
-    call.R = static_cast<int64_t>(step.batch->sampling.size());
+    call.R = static_cast<int64_t>(turn.rows);
     call.greedy = !draws.by_chance;
     llmrt::cuda::sample(call, *stream_);
   }

@@ -64,7 +64,7 @@ private:
     PinnedMemory host_tokens;    // and for the host, on the output rank
     std::unique_ptr<Event> finished;
   };
-  // What a step draws.
+  // What a step draws. Those that follow it, the same.
   struct Draws {
     bool some = false, all = false; // rows
     bool by_chance = false;         // some of them
@@ -81,7 +81,7 @@ private:
   [[noreturn]] void give_up(const std::string &what);
   [[noreturn]] static void lost(cudaError_t status);
   const int32_t *tokens_before(const Step &step);
-  void upload(const Step &step, const StepShape &shape, const int32_t *before, const Draws &draws);
+  void bring_inputs(const Step &step, const StepShape &shape, const int32_t *before, const Draws &draws);
   std::unique_ptr<Graph> capture(const OpContext &context) const;
   bool replay(const Step &step, StepShape &shape, const int32_t *before, const Draws &draws);
   bool draws_together(const Draws &draws) const;
@@ -103,6 +103,8 @@ private:
   std::unique_ptr<RankLink> link_;
   std::unique_ptr<Event> computed_;
   Turn turns_[2];
+  StepShape shape_; // of the step launched last, as it is
+  Draws draws_;
   uint64_t launched_ = 0, collected_ = 0;
   Clock::time_point waiting_since_{};
   PinnedMemory logits_[2]; // on the output rank; of a lone one the second only once two steps under way both want them

@@ -1,5 +1,8 @@
-// The kernel that begins a step: inputs laid out and padded, and tokens taken from the step before.
+// The kernel that begins a step: inputs laid out and padded, and tokens taken from the step before; and the one that moves them a
+// token further.
 #include "test/unit/cuda/device_data.h"
+
+#include <tuple>
 
 namespace llmrt::cuda::testing {
 namespace {
@@ -68,6 +71,65 @@ TEST(BeginStep, LaysOutPadsAndTakesDrawnTokens) {
     for (auto [seqs, longest] : {std::pair{1, 1}, {1, 3000}, {5, 40}, {256, 1}, {300, 20}})
       for (int padding : {0, 1, 37})
         check(seqs, longest, padding, ahead);
+}
+
+// Steps that follow each other, the same sequences a token further each: with few, and with more that begin a page at once than a
+// launch can tell. `aligned`: all are of one length.
+void check_following(int seqs, int page_size, bool aligned, bool draws) {
+  SCOPED_TRACE(::testing::Message() << seqs << " sequences, pages of " << page_size << ", draws " << draws);
+  std::mt19937 random(static_cast<unsigned>(seqs * 7 + page_size));
+  const int64_t stride = 80;
+  std::vector<int32_t> ids(seqs), positions(seqs), contexts(seqs), table(seqs * stride, -1), drawn(seqs);
+  std::vector<int64_t> slots(seqs);
+  std::vector<SampleRow> rows(seqs);
+  for (int s = 0; s < seqs; ++s) {
+    positions[s] = aligned ? page_size - 1 : static_cast<int32_t>(random() % 40), contexts[s] = positions[s] + 1;
+    for (int page = 0; page <= positions[s] / page_size; ++page)
+      table[s * stride + page] = static_cast<int32_t>(random() >> 1);
+    slots[s] = int64_t{table[s * stride + positions[s] / page_size]} * page_size + positions[s] % page_size;
+    rows[s] = {1, 0.5f, 0, 3, random(), random() % 100};
+  }
+  DeviceBytes d_ids = up(ids), d_positions = up(positions), d_contexts = up(contexts);
+  DeviceBytes d_table = up(table), d_slots = up(slots), d_rows = up(rows);
+  for (int step = 0; step < 2 * page_size + 3; ++step) {
+    std::vector<int32_t> new_pages;
+    for (int s = 0; s < seqs; ++s) {
+      ids[s] = drawn[s] = static_cast<int32_t>(random() % 100000);
+      const int32_t position = positions[s] = contexts[s]++;
+      if (position % page_size == 0) {
+        table[s * stride + position / page_size] = static_cast<int32_t>(random() >> 1);
+        new_pages.insert(new_pages.end(), {s, table[s * stride + position / page_size]});
+      }
+      slots[s] = int64_t{table[s * stride + position / page_size]} * page_size + position % page_size;
+      rows[s].counter += draws;
+    }
+    DeviceBytes d_drawn = up(drawn);
+    FollowStep p{};
+    p.drawn = d_drawn.as<int32_t>();
+    p.new_pages = new_pages.data(), p.num_new_pages = static_cast<int>(new_pages.size() / 2);
+    p.S = seqs, p.page_size = page_size;
+    p.ids = d_ids.as<int32_t>(), p.positions = d_positions.as<int32_t>(), p.context_lens = d_contexts.as<int32_t>();
+    p.slots = d_slots.as<int64_t>(), p.page_table = d_table.as<int32_t>(), p.page_table_stride = stride;
+    p.rows = draws ? d_rows.as<SampleRow>() : nullptr;
+    follow_step(p, nullptr);
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    ASSERT_EQ(d_ids.read<int32_t>(), ids) << "step " << step;
+    ASSERT_EQ(d_positions.read<int32_t>(), positions) << "step " << step;
+    ASSERT_EQ(d_contexts.read<int32_t>(), contexts) << "step " << step;
+    ASSERT_EQ(d_slots.read<int64_t>(), slots) << "step " << step;
+    ASSERT_EQ(d_table.read<int32_t>(), table) << "step " << step;
+    const std::vector<SampleRow> now = d_rows.read<SampleRow>();
+    for (int s = 0; s < seqs; ++s)
+      ASSERT_EQ(std::tuple(now[s].seed, now[s].counter, now[s].top_k), std::tuple(rows[s].seed, rows[s].counter, rows[s].top_k))
+          << "row " << s;
+  }
+}
+
+TEST(FollowStep, MovesEachSequenceATokenFurther) {
+  for (auto [seqs, page_size] : {std::pair{1, 1}, {1, 16}, {5, 4}, {255, 16}, {256, 1}, {257, 1}, {300, 16}, {1000, 1}, {1025, 16}})
+    for (bool aligned : {false, true})
+      for (bool draws : {false, true})
+        check_following(seqs, page_size, aligned, draws);
 }
 
 } // namespace
