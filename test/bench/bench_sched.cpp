@@ -1,5 +1,6 @@
-// Host time of a step, in microseconds: composing it, the whole way through the engine with an executor that
-// does nothing, and sampling. Medians; goals are printed beside what they bound.
+// Host time of a step, in microseconds: composing it, checking it, filling what is uploaded of it, the whole way through the engine
+// with an executor that does nothing, and sampling. Medians.
+#include "runtime/exec/packed_step.h"
 #include "runtime/exec/step.h"
 #include "runtime/exec/step_observer.h"
 #include "runtime/sample/sampler.h"
@@ -53,42 +54,74 @@ EngineRequest request_of(size_t prompt, uint32_t max_tokens, uint32_t seed) {
   return r;
 }
 
-struct Composed {
-  double compose = 0, validate = 0;
+exec::StepLimits limits_of(const EngineModel &m) {
+  return {m.max_model_len, m.max_num_seqs, m.max_batched_tokens, m.max_logits_rows, m.page_size, m.num_pages, m.vocab};
+}
+
+// What an executor checks of steps.
+class Checks {
+public:
+  explicit Checks(const EngineModel &model) : limits_(limits_of(model)) {}
+  void check(const exec::StepBatch &batch) {
+    if (batch.follows) {
+      last_.validate(limits_, batch);
+      last_.advance(batch);
+    } else {
+      exec::validate(limits_, batch);
+      last_.set(batch);
+    }
+  }
+
+private:
+  exec::StepLimits limits_;
+  exec::FollowedStep last_;
 };
 
-// compose() of a decode step with `seqs` sequences at a context of about 1000, and `waiting` more in the
-// queue; and the executor's checks of it.
-Composed compose_us(uint32_t seqs, uint32_t waiting) {
+struct Composed {
+  double compose = 0, check = 0, inputs = 0;
+};
+
+// A decode step of `seqs` sequences at a context of about 1000, with `waiting` more in the queue, composed a step ahead: as one that
+// follows, or whole. And what else the host does with it: the executor's checks, and filling what is uploaded.
+Composed compose_us(uint32_t seqs, uint32_t waiting, bool follows) {
   const EngineModel model = model_of(seqs);
   sched::Scheduler scheduler(model, true, 1);
+  scheduler.draw_on_device();
+  scheduler.run_ahead();
+  if (follows)
+    scheduler.follow();
   exec::StepBatch batch;
-  std::vector<sched::StepWork> work;
-  const exec::StepLimits limits{model.max_model_len, model.max_num_seqs, model.max_batched_tokens, model.max_logits_rows,
-                                model.page_size,     model.num_pages,    model.vocab};
+  std::vector<sched::StepWork> work, before;
+  std::vector<std::byte> upload(exec::packed_bytes(limits_of(model)));
+  Checks executor(model);
   uint64_t id = 0;
   for (uint32_t i = 0; i < seqs + waiting; ++i)
     scheduler.enqueue(
         std::make_shared<sched::Request>(++id, request_of(1000, 3000, i), 1, std::vector<int32_t>{}));
-  std::vector<double> times, checks;
+  std::vector<double> composes, checks, inputs;
   for (int step = 0; step < 600; ++step) {
     ++batch.id;
     const auto start = Clock::now();
     scheduler.compose(batch, work);
-    for (auto &w : work)
+    const double composed = us_since(start);
+    const auto composed_at = Clock::now();
+    executor.check(batch);
+    const double checked = us_since(composed_at);
+    const auto checked_at = Clock::now();
+    if (!batch.follows)
+      exec::pack(batch, false, upload.data());
+    const double packed = us_since(checked_at);
+    if (batch.follows || batch.ids.size() == seqs)
+      composes.push_back(composed), checks.push_back(checked), inputs.push_back(packed);
+    for (auto &w : before) {
       scheduler.returned(w);
-    const double us = us_since(start);
-    if (work.size() == seqs && batch.ids.size() == seqs) {
-      times.push_back(us);
-      const auto begin = Clock::now();
-      exec::validate(limits, batch);
-      checks.push_back(us_since(begin));
-    }
-    for (auto &w : work)
       if (w.samples)
         w.request->tokens.push_back(1);
+    }
+    if (!batch.follows)
+      before.swap(work);
   }
-  return times.empty() ? Composed{} : Composed{median(times), median(checks)};
+  return {median(composes), median(checks), median(inputs)};
 }
 
 // Walks through memory until then, which takes everything else out of the caches.
@@ -106,12 +139,14 @@ struct Pause {
   bool cold = false; // what the engine uses leaves the caches meanwhile
 };
 
+enum class Kind { OneByOne, Ahead, Following }; // steps: drawn by the host; a step ahead and whole; and following each other
+
 // Returns the same logits for every row at once, or the same token for each row that it is to draw. With a `pause` it spins for
 // that long before each step's results, as a rank's thread does while a device is busy.
 class NullExecutor final : public exec::Executor {
 public:
-  NullExecutor(const EngineModel &model, bool ahead, Pause pause, StepDone done)
-      : done_(std::move(done)), vocab_(model.vocab), ahead_(ahead), pause_(pause), tokens_(model.max_logits_rows, 3) {
+  NullExecutor(const EngineModel &model, Kind kind, Pause pause, StepDone done)
+      : done_(std::move(done)), vocab_(model.vocab), kind_(kind), pause_(pause), checks_(model), tokens_(model.max_logits_rows, 3) {
     logits_.resize(model.vocab * model.max_logits_rows);
     for (size_t i = 0; i < logits_.size(); ++i)
       logits_[i] = static_cast<float>(i % model.vocab);
@@ -126,14 +161,16 @@ public:
     thread_.join();
   }
   void submit(std::shared_ptr<const exec::StepBatch> batch) override {
+    checks_.check(*batch);
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(batch));
     changed_.notify_all();
   }
   bool accepts() const override { return true; }
-  unsigned max_in_flight() const override { return ahead_ ? 2 : 1; }
-  bool samples() const override { return ahead_; }
-  bool runs_ahead() const override { return ahead_; }
+  unsigned max_in_flight() const override { return samples() ? 2 : 1; }
+  bool samples() const override { return kind_ != Kind::OneByOne; }
+  bool runs_ahead() const override { return samples(); }
+  bool follows() const override { return kind_ == Kind::Following; }
   std::string backend() const override { return "null"; }
   uint32_t num_pages() const override { return UINT32_MAX; }
   std::vector<exec::RankMemory> memory() const override { return {}; }
@@ -153,13 +190,14 @@ private:
       for (const auto end = Clock::now() + pause_.time; Clock::now() < end;)
         if (pause_.cold)
           walk(end);
-      done_(*batch, {logits_.data(), batch->logits_rows.size(), vocab_, tokens_.data()}, "");
+      done_(*batch, {logits_.data(), tokens_.size(), vocab_, tokens_.data()}, "");
     }
   }
   StepDone done_;
   size_t vocab_;
-  bool ahead_;
+  Kind kind_;
   Pause pause_;
+  Checks checks_;
   std::vector<int32_t> tokens_;
   std::vector<float> logits_;
   std::mutex mutex_;
@@ -169,11 +207,11 @@ private:
   std::thread thread_;
 };
 
-// A whole step through the engine: both thread hand-overs, composing, sampling over 8 tokens (or none, `ahead`), events.
-double engine_us(uint32_t seqs, uint32_t tokens, bool ahead) {
+// A whole step through the engine: both thread hand-overs, composing, sampling over 8 tokens (or none), events.
+double engine_us(uint32_t seqs, uint32_t tokens, Kind kind) {
   const EngineModel model = model_of(seqs);
   auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
-    return std::make_unique<NullExecutor>(model, ahead, Pause{}, std::move(done));
+    return std::make_unique<NullExecutor>(model, kind, Pause{}, std::move(done));
   });
   const auto start = Clock::now();
   for (uint32_t i = 0; i < seqs; ++i) {
@@ -198,11 +236,11 @@ public:
 };
 
 // What the engine does for a step, a step ahead, where milliseconds lie between steps.
-HostTimes engine_pausing_us(uint32_t seqs, bool cold) {
+HostTimes engine_pausing_us(uint32_t seqs, Kind kind, bool cold) {
   HostTimes times;
   const EngineModel model = model_of(seqs);
   auto engine = create_engine(model, {}, [&](exec::Executor::StepDone done) {
-    return std::make_unique<NullExecutor>(model, true, Pause{std::chrono::microseconds(5000), cold}, std::move(done));
+    return std::make_unique<NullExecutor>(model, kind, Pause{std::chrono::microseconds(5000), cold}, std::move(done));
   });
   engine->observe(&times);
   for (uint32_t i = 0; i < seqs; ++i) {
@@ -240,23 +278,25 @@ double sample_us(size_t vocab, float scale, SamplingParams params, bool logprobs
 } // namespace
 
 int main() {
-  std::printf("a decode step, context 1000      compose  check  us  (goal with the engine: <= 50 at 256 sequences)\n");
-  for (auto [seqs, waiting] :
-       std::vector<std::pair<uint32_t, uint32_t>>{{1, 0}, {64, 0}, {64, 600}, {256, 0}}) {
-    const Composed us = compose_us(seqs, waiting);
-    std::printf("  %3u sequences, %3u waiting     %7.1f %7.1f\n", seqs, waiting, us.compose, us.validate);
-  }
-  std::printf("a step through the engine, no model      us  a step ahead\n");
-  for (uint32_t seqs : {1u, 64u, 256u})
-    std::printf("  %3u sequences                     %7.1f %7.1f\n", seqs, engine_us(seqs, 2000, false),
-                engine_us(seqs, 2000, true));
-  std::printf("a step ahead, 5 ms between steps      compose  results  us, and callbacks on their own thread\n");
-  for (bool cold : {false, true})
-    for (uint32_t seqs : {1u, 64u, 256u}) {
-      const HostTimes times = engine_pausing_us(seqs, cold);
-      std::printf("  %3u sequences%s %7.1f  %7.1f  %7.1f\n", seqs, cold ? ", caches cold       " : "                    ",
-                  median(times.compose), median(times.results), median(times.deliver));
+  std::printf("a decode step, context 1000           compose   check  inputs  us  (goal of all that the host does: <= 50 at 256)\n");
+  for (auto [seqs, waiting] : std::vector<std::pair<uint32_t, uint32_t>>{{8, 0}, {64, 0}, {64, 600}, {256, 0}})
+    for (const bool follows : {false, true}) {
+      const Composed us = compose_us(seqs, waiting, follows);
+      std::printf("  %3u sequences, %3u waiting, %s %7.1f %7.1f %7.1f\n", seqs, waiting, follows ? "following" : "whole    ", us.compose,
+                  us.check, us.inputs);
     }
+  std::printf("a step through the engine, no model        us   ahead  following\n");
+  for (uint32_t seqs : {8u, 64u, 256u})
+    std::printf("  %3u sequences                       %7.1f %7.1f %7.1f\n", seqs, engine_us(seqs, 2000, Kind::OneByOne),
+                engine_us(seqs, 2000, Kind::Ahead), engine_us(seqs, 2000, Kind::Following));
+  std::printf("a step ahead, 5 ms between steps      compose results  us, and callbacks on their own thread\n");
+  for (bool cold : {false, true})
+    for (uint32_t seqs : {8u, 64u, 256u})
+      for (Kind kind : {Kind::Ahead, Kind::Following}) {
+        const HostTimes times = engine_pausing_us(seqs, kind, cold);
+        std::printf("  %3u sequences, %s, %s    %7.1f %7.1f %7.1f\n", seqs, cold ? "caches cold" : "warm       ",
+                    kind == Kind::Ahead ? "whole    " : "following", median(times.compose), median(times.results), median(times.deliver));
+      }
   std::printf("sample one row                       49152  151936 logits, us\n");
   auto line = [](const char *name, float scale, SamplingParams p, bool logprobs = false) {
     std::printf("  %-33s %7.1f %7.1f\n", name, sample_us(49152, scale, p, logprobs),
