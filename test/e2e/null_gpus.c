@@ -3,10 +3,11 @@
  * runtime's callers expect them to. For all that llmrt's host
  * code does with devices: to refuse machines, to account for memory, and to end when a device fails.
  *
- *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] LD_PRELOAD=libnull_gpus.so llmrt run …
+ *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] LD_PRELOAD=libnull_gpus.so llmrt …
  *
  * The capability as 90 for 9.0, memory in MiB; NULL_DRIVER: the version of a driver that is too old; NULL_GRAPH_US: how long a graph
- * takes, as seen by who asks for events behind it. A kernel that is given the address 0x100 or 0x200 (by failing_device.c) never ends: nothing behind it in its stream does, nor on other devices what waits for its events.
+ * takes, as seen by who asks for events behind it. A kernel that is given the address 0x100 or 0x200 (by failing_device.c) never ends:
+ * nothing behind it in its stream does, nor on other devices what waits for its events.
  * After 0x100 every call for its device returns cudaErrorIllegalAddress, some milliseconds later. What waits for work that never ends
  * never returns. What llmrt calls anew has to be added here, or CUDA says that there is no driver. */
 #define _GNU_SOURCE
