@@ -1,10 +1,9 @@
 // Prefill attention with Hopper's warpgroup products (after FlashAttention-3, Shah et al., 2024).
 //
-// A block takes 128 rows (token * group + head) of one sequence and KV head. One warpgroup fetches tiles of 128 keys and
-// values from the pages: the copy engine brings what lies within the context, page by page; a last tile that does not, and
-// tiles of tiny pages, come row by row, with zeros behind the end. Two warpgroups of 64 rows compute. Each issues the next
-// tile's scores and this tile's weighted values together and takes the softmax while the latter run; they take turns, so that
-// one has the tensor cores while the other takes its softmax.
+// A block takes 128 rows (token * group + head) of one sequence and KV head. One warp has the copy engine fetch tiles of 128
+// keys and values, page by page. Two warpgroups of 64 rows compute. Each issues the next tile's scores and this tile's
+// weighted values together and takes the softmax while the latter run; they take turns, so that one has the tensor cores
+// while the other takes its softmax.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/hopper.cuh"
 
@@ -27,7 +26,6 @@ constexpr int kThreads = 384; // a producer and two consumers
 struct HopperParams {
   AttentionParams attention;
   CUtensorMap pages; // [pages, 2 · kv_heads (keys, values), page_size, head_dim]
-  bool boxes; // tiles come by it
 };
 
 // A warpgroup's turn with the tensor cores: it waits for its own, and gives the other's.
@@ -43,88 +41,54 @@ template <typename T, int kDim> struct Hopper {
     int kv_head, seq, start, past, context, first_head, group, rows, row0, begin, end, tiles;
   };
 
-  // Items in the order the consumers need them: K0, K1, V0, K2, V1, …
+  // Items in the order the consumers need them: K0, K1, V0, K2, V1, … Called by one warp; a lane has a box of each item. Keys
+  // behind the end of the context stay what they are in shared memory, for no row sees them; values there become zeros.
   static __device__ void produce(const HopperParams &params, const Block &b, uint32_t k_tiles, uint32_t v_tiles, uint32_t full,
-                                 uint32_t empty) {
+                                 uint32_t empty, uint32_t rest) {
     const AttentionParams &p = params.attention;
-    constexpr int kChunks = kDim / 8, kLines = 128 / kChunks; // chunks of a row; rows copied at once
-    const int thread = threadIdx.x, chunk = thread % kChunks, line = thread / kChunks;
-    const int32_t *pages = p.page_table + b.seq * p.page_table_stride;
-    const int64_t values = static_cast<int64_t>(p.kv_heads) * p.page_size * kDim;
-    const T *pool = static_cast<const T *>(p.pool) + static_cast<int64_t>(b.kv_head) * p.page_size * kDim + chunk * 8;
-    const int inside = (1 << p.page_shift) - 1;
-    // Box i of a tile, one a lane: `box_tokens` lines of 64 columns.
     constexpr int kHalves = kDim / 64;
-    const int box_tokens = min(p.page_size, kTile), box_line = thread / kHalves * box_tokens;
-    uint32_t first = 0, second = 0; // barriers of items whose rows are on their way
-    int pending = 0;
-    auto flush = [&](int keep) {
-      if (keep == 0)
-        wait_copies<0>();
-      else
-        wait_copies<1>();
-      fence_async();
-      for (; pending > keep; --pending) {
-        barrier_arrive(first);
-        first = second;
-      }
+    const int lane = threadIdx.x % 32, half = lane % kHalves;
+    const int box_tokens = min(p.page_size, kTile), box_line = lane / kHalves * box_tokens;
+    const int32_t *pages = p.page_table + b.seq * p.page_table_stride;
+    // The page of this lane's box, fetched a tile ahead.
+    auto page_of = [&](int tile) {
+      const int key = b.begin + tile * kTile + box_line;
+      return box_line < kTile && key < b.context ? pages[key >> p.page_shift] : 0;
     };
-    // Lane i holds the page of keys 4i … +3 of a tile, fetched a tile ahead.
-    auto pages_of = [&](int tile) {
-      const int key = b.begin + tile * kTile + thread % 32 * 4;
-      return key < b.context ? pages[key >> p.page_shift] : 0;
-    };
-    auto by_boxes = [&](uint32_t to, int key0, bool is_value, int page_ids, uint32_t barrier) {
-      if (thread == 0)
-        barrier_expect(barrier, kTileBytes);
-      else
-        barrier_arrive(barrier);
-      const int page = __shfl_sync(0xffffffffu, page_ids, box_line / 4 % 32);
-      if (box_line < kTile)
-        copy_box(to + thread % kHalves * kHalfBytes + box_line * 128, &params.pages, thread % kHalves * 64, (key0 + box_line) & inside,
-                 (is_value ? p.kv_heads : 0) + b.kv_head, page, barrier, kEvictNormal);
-    };
-    auto by_rows = [&](uint32_t to, int key0, bool is_value, int page_ids, uint32_t barrier) {
-      to += chunk / 8 * kHalfBytes + line * 128 + (chunk % 8 ^ line % 8) * 16;
-      const T *base = pool + (is_value ? values : 0);
-#pragma unroll 8
-      for (int r = 0; r < kTile; r += kLines) {
-        const int64_t page = __shfl_sync(0xffffffffu, page_ids, (line + r) / 4);
-        const int key = key0 + line + r;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + r * 128),
-                     "l"(base + page * p.page_stride + (key & inside) * kDim), "r"(key < b.end ? 16 : 0)
-                     : "memory");
-      }
-      commit_copies();
-      (pending ? second : first) = barrier;
-      ++pending;
-      if (pending == 2)
-        flush(1);
-    };
-    auto item = [&](int tile, bool is_value, int page_ids) {
+    auto item = [&](int tile, bool is_value, int page) {
       const int stage = tile % kStages, use = tile / kStages, which = (is_value ? kStages : 0) + stage;
-      if (!barrier_try(empty + which * 8, use & 1 ^ 1)) {
-        flush(0);
+      const int key0 = b.begin + tile * kTile, lines = min(b.context - key0, kTile);
+      const bool short_values = is_value && lines < kTile;
+      const uint32_t to = (is_value ? v_tiles : k_tiles) + stage * kTileBytes, barrier = short_values ? rest : full + which * 8;
+      if (lane == 0) {
         barrier_wait(empty + which * 8, use & 1 ^ 1);
+        barrier_expect(barrier, (lines + box_tokens - 1) / box_tokens * box_tokens * kDim * 2);
       }
       __syncwarp();
-      const uint32_t to = (is_value ? v_tiles : k_tiles) + stage * kTileBytes;
-      const int key0 = b.begin + tile * kTile;
-      if (params.boxes && key0 + kTile <= b.context)
-        by_boxes(to, key0, is_value, page_ids, full + which * 8);
-      else
-        by_rows(to, key0, is_value, page_ids, full + which * 8);
+      if (box_line < lines)
+        copy_box(to + half * kHalfBytes + box_line * 128, &params.pages, half * 64, key0 + box_line & p.page_size - 1,
+                 (is_value ? p.kv_heads : 0) + b.kv_head, page, barrier, kEvictNormal);
+      if (short_values) { // the last item
+        barrier_wait(rest, 0);
+        for (int i = lane; i < (kTile - lines) * 8; i += 32)
+#pragma unroll
+          for (int h = 0; h < kHalves; ++h)
+            asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(to + h * kHalfBytes + lines * 128 + i * 16), "r"(0) : "memory");
+        fence_async();
+        __syncwarp();
+        if (lane == 0)
+          barrier_arrive(full + which * 8);
+      }
     };
-    int here = pages_of(0), next = pages_of(1);
+    int here = page_of(0), next = page_of(1);
     item(0, false, here);
     for (int tile = 0; tile < b.tiles; ++tile) {
-      const int after = pages_of(tile + 2);
+      const int after = page_of(tile + 2);
       if (tile + 1 < b.tiles)
         item(tile + 1, false, next);
       item(tile, true, here);
       here = next, next = after;
     }
-    flush(0);
   }
 
   static __device__ void consume(const AttentionParams &p, const Block &b, int group_of_warps, uint32_t q_tile, uint32_t k_tiles,
@@ -291,15 +255,16 @@ template <typename T, int kDim> struct Hopper {
   static __device__ void run(const HopperParams &params) {
     const AttentionParams &p = params.attention;
     extern __shared__ char raw[];
-    __shared__ uint64_t barriers[4 * kStages]; // full: keys, values; empty: keys, values
+    __shared__ uint64_t barriers[4 * kStages + 1]; // full: keys, values; empty: keys, values; values that need zeros behind them
     const uint32_t base = (shared_address(raw) + 1023) / 1024 * 1024;
     const uint32_t q_tile = base, k_tiles = base + kRows * kDim * 2, v_tiles = k_tiles + kStages * kTileBytes;
-    const uint32_t full = shared_address(barriers), empty = full + 2 * kStages * 8;
+    const uint32_t full = shared_address(barriers), empty = full + 2 * kStages * 8, rest = empty + 2 * kStages * 8;
     if (threadIdx.x == 0) {
       for (int i = 0; i < 2 * kStages; ++i) {
-        barrier_init(full + i * 8, 128);
+        barrier_init(full + i * 8, 1);
         barrier_init(empty + i * 8, 8); // lane 0 of each consumer warp
       }
+      barrier_init(rest, 1);
       fence_async();
     }
     wait_for_previous();
@@ -321,7 +286,8 @@ template <typename T, int kDim> struct Hopper {
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
     if (warpgroup == 0) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-      produce(params, b, k_tiles, v_tiles, full, empty);
+      if (threadIdx.x < 32)
+        produce(params, b, k_tiles, v_tiles, full, empty, rest);
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
       consume(p, b, warpgroup - 1, q_tile, k_tiles, v_tiles, full, empty);
@@ -339,13 +305,10 @@ template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) h
 template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   HopperParams params;
   params.attention = p;
-  params.boxes = p.page_size >= 8; // whole swizzled blocks of eight lines
-  if (params.boxes) {
-    const uint64_t page = p.page_size, heads = 2 * p.kv_heads, pages = uint64_t{1} << 30; // more than there are
-    params.pages = tensor_map(std::is_same_v<T, __half> ? DType::f16 : DType::bf16, p.pool, {kDim, page, heads, pages},
-                              {kDim * 2, page * kDim * 2, static_cast<uint64_t>(p.page_stride) * 2},
-                              {64, static_cast<uint32_t>(std::min(p.page_size, kTile)), 1, 1});
-  }
+  const uint64_t page = p.page_size, heads = 2 * p.kv_heads, pages = uint64_t{1} << 30; // more than there are
+  params.pages = tensor_map(std::is_same_v<T, __half> ? DType::f16 : DType::bf16, p.pool, {kDim, page, heads, pages},
+                            {kDim * 2, page * kDim * 2, static_cast<uint64_t>(p.page_stride) * 2},
+                            {64, static_cast<uint32_t>(std::min(p.page_size, kTile)), 1, 1});
   allow_shared_memory<hopper_kernel<T, kDim>>();
   const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows);
   launch(hopper_kernel<T, kDim>,
@@ -361,7 +324,7 @@ template <typename T> bool hopper_prefill(const Attention &a, const AttentionPar
 #if defined(LLMRT_HOPPER)
   const bool rows_fit = p.wide_q && reinterpret_cast<uintptr_t>(p.pool) % 16 == 0 && p.page_stride % 8 == 0 &&
                         reinterpret_cast<uintptr_t>(p.out) % 4 == 0 && p.ld_out % 2 == 0;
-  if (device_limits().major != 9 || !rows_fit || p.page_shift < 2)
+  if (device_limits().major != 9 || !rows_fit || p.page_shift < 3) // a box has whole swizzled blocks of eight lines
     return false;
   if (p.head_dim == 128)
     return run<T, 128>(a, p, stream), true;

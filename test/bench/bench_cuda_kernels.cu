@@ -384,6 +384,40 @@ static void bench_rows(__nv_bfloat16 *data, __nv_bfloat16 *x, __nv_bfloat16 *y) 
   }
 }
 
+// Prefill attention of sequences of T tokens each, as a layer of Qwen2.5-7B has it.
+static void bench_prefill(int seqs, int T, __nv_bfloat16 *data, __nv_bfloat16 *x, __nv_bfloat16 *y) {
+  const int q_heads = 28, kv_heads = 4, page = 16, stride = T / page;
+  std::vector<int32_t> table(seqs * stride), starts, contexts(seqs, T);
+  std::vector<uint16_t> map(q_heads);
+  for (int i = 0; i < seqs * stride; ++i)
+    table[i] = i;
+  for (int i = 0; i <= seqs; ++i)
+    starts.push_back(i * T);
+  for (int i = 0; i < q_heads; ++i)
+    map[i] = i / 7;
+  auto upload = [](const auto &from) {
+    void *to;
+    CHECK(cudaMalloc(&to, from.size() * sizeof(from[0])));
+    CHECK(cudaMemcpy(to, from.data(), from.size() * sizeof(from[0]), cudaMemcpyHostToDevice));
+    return to;
+  };
+  void *d_starts = upload(starts), *d_contexts = upload(contexts), *d_table = upload(table), *d_map = upload(map), *workspace;
+  const int64_t tokens = int64_t{seqs} * T;
+  CHECK(cudaMalloc(&workspace, attention_workspace_bytes(tokens, seqs, q_heads, 128)));
+  CHECK(cudaMemset(workspace, 0, attention_workspace_bytes(tokens, seqs, q_heads, 128)));
+  Attention a = {};
+  a.out = y, a.ld_out = 3584, a.q = x, a.ld_q = 3584;
+  a.pool = {data, 2 * 4 * page * 128 * 2, DType::bf16, kv_heads, page, 128};
+  a.kv_head_of_q = static_cast<uint16_t *>(d_map), a.seq_starts = static_cast<int32_t *>(d_starts);
+  a.context_lens = static_cast<int32_t *>(d_contexts), a.page_table = static_cast<int32_t *>(d_table);
+  a.page_table_stride = stride, a.T = tokens, a.S = seqs, a.q_heads = q_heads, a.max_group = 7, a.max_query = T, a.max_context = T;
+  a.scale = 0.088f, a.act = DType::bf16, a.workspace = workspace;
+  const double us = microseconds(4, [&](int) { attention(a, stream); });
+  std::printf("prefill attention %d x %-5d %8.1f us = %.0f TFLOP/s\n", seqs, T, us, 2.0 * tokens * T * 128 * q_heads / us / 1e6);
+  for (void *p : {d_starts, d_contexts, d_table, d_map, workspace})
+    CHECK(cudaFree(p));
+}
+
 int main(int argc, char **argv) {
   // Arguments: the parts wanted (layers, linear, wide, gated, attention, prefill, sample, rows, sweep, sweep-halves, sweep-gated, narrow);
   // none: all but the sweeps, of which narrow is one.
@@ -508,37 +542,10 @@ int main(int argc, char **argv) {
         for (bool ragged : {false, true})
           bench_decode_attention(S, context, ragged, context <= 341 ? 512 : context <= 1365 ? 2048 : 16384, data, pool, x, y);
 
-  // Prefill attention of one sequence.
-  for (int T : {512, 2048, 8192}) {
-    if (!wanted("prefill"))
-      break;
-    const int q_heads = 28, kv_heads = 4, page = 16, stride = T / page;
-    std::vector<int32_t> table(stride);
-    std::vector<uint16_t> map(q_heads);
-    for (int i = 0; i < stride; ++i)
-      table[i] = i;
-    for (int i = 0; i < q_heads; ++i)
-      map[i] = i / 7;
-    const int32_t starts[2] = {0, T};
-    int32_t *d_starts, *d_table;
-    uint16_t *d_map;
-    void *workspace;
-    CHECK(cudaMalloc(&d_starts, 8));
-    CHECK(cudaMalloc(&d_table, table.size() * 4));
-    CHECK(cudaMalloc(&d_map, map.size() * 2));
-    CHECK(cudaMalloc(&workspace, attention_workspace_bytes(T, 1, q_heads, 128)));
-    CHECK(cudaMemset(workspace, 0, attention_workspace_bytes(T, 1, q_heads, 128)));
-    CHECK(cudaMemcpy(d_starts, starts, 8, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_table, table.data(), table.size() * 4, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_map, map.data(), map.size() * 2, cudaMemcpyHostToDevice));
-    Attention a = {};
-    a.out = y, a.ld_out = 3584, a.q = x, a.ld_q = 3584;
-    a.pool = {data, 2 * 4 * page * 128 * 2, DType::bf16, kv_heads, page, 128};
-    a.kv_head_of_q = d_map, a.seq_starts = d_starts, a.context_lens = d_starts + 1, a.page_table = d_table;
-    a.page_table_stride = stride, a.T = T, a.S = 1, a.q_heads = q_heads, a.max_group = 7, a.max_query = T, a.max_context = T;
-    a.scale = 0.088f, a.act = DType::bf16, a.workspace = workspace;
-    const double us = microseconds(4, [&](int) { attention(a, stream); });
-    std::printf("prefill attention T=%-5d %8.1f us = %.0f TFLOP/s\n", T, us, 2.0 * T * T * 128 * q_heads / us / 1e6);
+  if (wanted("prefill")) {
+    for (int T : {512, 2048, 8192})
+      bench_prefill(1, T, data, x, y);
+    bench_prefill(8, 1024, data, x, y);
   }
 
   // Sampling.

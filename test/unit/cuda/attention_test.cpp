@@ -16,6 +16,7 @@ struct Case {
   int window = 0;
   float softcap = 0;
   int page_size = 16;
+  int page_gap = 0; // bytes between pages
 };
 
 void check(const Case &c) {
@@ -41,7 +42,7 @@ void check(const Case &c) {
       p = shuffled[p];
 
   // Keys and values of every position, appended through kv_append in one go per sequence.
-  const int64_t page_bytes = int64_t(2) * kv_heads * c.page_size * D * dtype_bytes(c.type);
+  const int64_t page_bytes = int64_t(2) * kv_heads * c.page_size * D * dtype_bytes(c.type) + c.page_gap;
   DeviceBytes pool(pages * page_bytes);
   ASSERT_CUDA(cudaMemset(pool.get(), 0xff, pages * page_bytes)); // not a number, where nothing is written
   std::vector<Tensor *> keys, values;
@@ -215,6 +216,8 @@ TEST(Attention, LongPrefill) {
     check({DType::bf16, 128, even(4, 2), {100, 190}, {333, 900}, 0, 0, page_size});
     check({DType::bf16, 64, even(7, 1), {100, 20}, {512, 260}, 70, 0, page_size});
   }
+  for (int page_size : {8, 16, 64, 256}) // pages apart; contexts that end within a page, at its end and at a tile's
+    check({DType::bf16, 128, even(6, 2), {129, 90, 128}, {257, 400, 512}, 0, 0, page_size, 48});
 }
 
 TEST(Attention, UnevenGroupsAndWideGroups) {
