@@ -25,7 +25,7 @@ constexpr int kThreads = 384; // a producer and two consumers
 
 struct HopperParams {
   AttentionParams attention;
-  CUtensorMap pages; // [pages, 2 · kv_heads (keys, values), page_size, head_dim]
+  CUtensorMap pages; // [pages][2 · kv_heads (keys, values) · page_size / 8][head_dim / 64][8 tokens][64]
 };
 
 // A warpgroup's turn with the tensor cores: it waits for its own, and gives the other's.
@@ -33,7 +33,9 @@ __device__ __forceinline__ void wait_turn(int warpgroup) { asm volatile("bar.syn
 __device__ __forceinline__ void give_turn(int warpgroup) { asm volatile("bar.arrive %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
 
 template <typename T, int kDim> struct Hopper {
-  static constexpr int kTileBytes = kTile * kDim * 2, kHalfBytes = kTile * 128; // a half: 64 columns, lines of 128 bytes
+  static constexpr int kTileBytes = kTile * kDim * 2;
+  // Tiles of keys and values: for eight tokens, 1024 swizzled bytes of each 64 columns.
+  static constexpr int kHalves = kDim / 64, kHalfBytes = 1024, kGroupBytes = kHalves * kHalfBytes;
   static constexpr size_t kBytes = kRows * kDim * 2 + 2 * kStages * kTileBytes + 1024; // aligned by hand
   static constexpr int kScores = kTile / 2, kOut = kDim / 2; // registers of 64 rows
 
@@ -46,9 +48,7 @@ template <typename T, int kDim> struct Hopper {
   static __device__ void produce(const HopperParams &params, const Block &b, uint32_t k_tiles, uint32_t v_tiles, uint32_t full,
                                  uint32_t empty, uint32_t rest) {
     const AttentionParams &p = params.attention;
-    constexpr int kHalves = kDim / 64;
-    const int lane = threadIdx.x % 32, half = lane % kHalves;
-    const int box_tokens = min(p.page_size, kTile), box_line = lane / kHalves * box_tokens;
+    const int lane = threadIdx.x % 32, box_tokens = min(p.page_size, kTile), box_line = lane * box_tokens;
     const int32_t *pages = p.page_table + b.seq * p.page_table_stride;
     // The page of this lane's box, fetched a tile ahead.
     auto page_of = [&](int tile) {
@@ -66,14 +66,18 @@ template <typename T, int kDim> struct Hopper {
       }
       __syncwarp();
       if (box_line < lines)
-        copy_box(to + half * kHalfBytes + box_line * 128, &params.pages, half * 64, key0 + box_line & p.page_size - 1,
-                 (is_value ? p.kv_heads : 0) + b.kv_head, page, barrier, kEvictNormal);
+        copy_box(to + box_line / 8 * kGroupBytes, &params.pages, 0, 0, 0,
+                 (((is_value ? p.kv_heads : 0) + b.kv_head) * p.page_size + (key0 + box_line & p.page_size - 1)) / 8, page, barrier,
+                 kEvictNormal);
       if (short_values) { // the last item
         barrier_wait(rest, 0);
-        for (int i = lane; i < (kTile - lines) * 8; i += 32)
+        for (int line = lines + lane / 8; line < kTile; line += 4)
 #pragma unroll
           for (int h = 0; h < kHalves; ++h)
-            asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(to + h * kHalfBytes + lines * 128 + i * 16), "r"(0) : "memory");
+            asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(to + line / 8 * kGroupBytes + h * kHalfBytes +
+                                                                       (line % 8 * 8 + lane % 8) * 16),
+                         "r"(0)
+                         : "memory");
         fence_async();
         __syncwarp();
         if (lane == 0)
@@ -135,7 +139,7 @@ template <typename T, int kDim> struct Hopper {
 #pragma unroll
       for (int d = 0; d < kDim / 16; ++d)
         wgmma_ss<T>(s, tile_descriptor(q_rows + d / 4 * (kRows * 128) + d % 4 * 32, 0),
-                    tile_descriptor(k + d / 4 * kHalfBytes + d % 4 * 32, 0), d > 0);
+                    tile_descriptor(k + d / 4 * kHalfBytes + d % 4 * 32, 0, kGroupBytes), d > 0);
       wgmma_commit();
     };
     // Scores to weights in base 2; factor is what sums so far shrink by.
@@ -190,7 +194,7 @@ template <typename T, int kDim> struct Hopper {
       const uint32_t v = v_tiles + tile % kStages * kTileBytes;
 #pragma unroll
       for (int k = 0; k < kTile / 16; ++k)
-        wgmma_rs<T>(o, weights[k], tile_descriptor(v + k * 2048, kHalfBytes));
+        wgmma_rs<T>(o, weights[k], tile_descriptor(v + k * 2 * kGroupBytes, kHalfBytes, kGroupBytes));
       wgmma_commit();
     };
 
@@ -305,10 +309,10 @@ template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) h
 template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   HopperParams params;
   params.attention = p;
-  const uint64_t page = p.page_size, heads = 2 * p.kv_heads, pages = uint64_t{1} << 30; // more than there are
-  params.pages = tensor_map(std::is_same_v<T, __half> ? DType::f16 : DType::bf16, p.pool, {kDim, page, heads, pages},
-                            {kDim * 2, page * kDim * 2, static_cast<uint64_t>(p.page_stride) * 2},
-                            {64, static_cast<uint32_t>(std::min(p.page_size, kTile)), 1, 1});
+  const uint64_t groups = uint64_t{2} * p.kv_heads * p.page_size / 8, pages = uint64_t{1} << 30; // more than there are
+  params.pages = tensor_map(std::is_same_v<T, __half> ? DType::f16 : DType::bf16, p.pool, {64, 8, kDim / 64, groups, pages},
+                            {kDim * 2, 128, kDim * 16, static_cast<uint64_t>(p.page_stride) * 2},
+                            {64, 8, kDim / 64, static_cast<uint32_t>(std::min(p.page_size, kTile)) / 8, 1});
   allow_shared_memory<hopper_kernel<T, kDim>>();
   const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows);
   launch(hopper_kernel<T, kDim>,

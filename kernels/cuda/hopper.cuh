@@ -114,10 +114,10 @@ template <int kCount> __device__ __forceinline__ void hold(float (&d)[kCount]) {
 }
 
 // A tile in shared memory: lines of 128 bytes, 16-byte chunks exchanged by the line number modulo 8. `across` is the byte
-// distance of the next 64 columns where columns are contiguous (unused otherwise); eight lines are 1024 bytes.
-__device__ __forceinline__ uint64_t tile_descriptor(uint32_t address, uint32_t across) {
+// distance of the next 64 columns where columns are contiguous (unused otherwise), `down` that of the next eight lines.
+__device__ __forceinline__ uint64_t tile_descriptor(uint32_t address, uint32_t across, uint32_t down = 1024) {
   return static_cast<uint64_t>((address & 0x3ffff) >> 4) | static_cast<uint64_t>((across & 0x3ffff) >> 4) << 16 |
-         static_cast<uint64_t>(1024 >> 4) << 32 | static_cast<uint64_t>(1) << 62;
+         static_cast<uint64_t>(down >> 4) << 32 | static_cast<uint64_t>(1) << 62;
 }
 
 __device__ __forceinline__ void barrier_init(uint32_t barrier, int count) {
@@ -164,6 +164,11 @@ __device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, in
 __device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, int y, int z, int w, uint32_t barrier, uint64_t policy) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
                "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "l"(policy)
+               : "memory");
+}
+__device__ __forceinline__ void copy_box(uint32_t to, const void *map, int x, int y, int z, int w, int v, uint32_t barrier, uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(to),
+               "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(barrier), "l"(policy)
                : "memory");
 }
 
