@@ -1,10 +1,12 @@
 // Prefill attention with Hopper's warpgroup products (after FlashAttention-3, Shah et al., 2024).
 //
-// A block takes 128 rows (token * group + head) of one sequence and KV head. One warp has the copy engine fetch tiles of 128
-// keys and values, page by page. Two warpgroups of 64 rows compute. Each issues the next tile's scores and this tile's
-// weighted values together and takes the softmax while the latter run; they take turns, so that one has the tensor cores
-// while the other takes its softmax.
+// A block, one a multiprocessor, takes 128 rows (token * group + head) of one sequence and KV head after the other. One warp
+// finds out which, one has the copy engine fetch tiles of 128 keys and values, page by page, two fetch the queries. Two
+// warpgroups of 64 rows compute. Each issues the next tile's scores and this tile's weighted values together and takes the
+// softmax while the latter run; they take turns, so that one has the tensor cores while the other takes its softmax. The
+// next tile may be the first of the next rows: what was computed leaves while its products run.
 #include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_deal.cuh"
 #include "kernels/cuda/hopper.cuh"
 
 #ifdef LLMRT_HOPPER
@@ -21,56 +23,137 @@ namespace {
 
 constexpr int kRows = 128, kTile = 128; // rows of a block, keys of a tile
 constexpr int kStages = 2;
-constexpr int kThreads = 384; // a producer and two consumers
+constexpr int kThreads = 384; // a warpgroup that fetches and two that compute
+constexpr int kQueryWarps = 2, kBlockBytes = sizeof(RowBlock);
 
 struct HopperParams {
   AttentionParams attention;
   CUtensorMap pages; // [pages][2 · kv_heads (keys, values) · page_size / 8][head_dim / 64][8 tokens][64]
+  int seqs, max_group;
+  int numbers;   // row blocks have numbers below this
+  int *counters; // numbers that were drawn, blocks that have drawn their last; zero between calls
 };
+
+// Places in shared memory.
+struct Places {
+  uint32_t queries, keys, values; // tiles
+  uint32_t full, empty;           // barriers of tiles: keys, values
+  uint32_t rest;                  // barrier of values that need zeros behind them
+  uint32_t block, told, done;     // row blocks, two in turn; barriers: what they are is there, all are done with it
+  uint32_t ready, asked;          // barriers: the row blocks' queries are there; one more row block will be needed soon
+};
+
+static_assert(kBlockBytes == 48);
+__device__ __forceinline__ void write_block(uint32_t to, const RowBlock &b) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(b.start), "r"(b.first_head), "r"(b.group), "r"(b.rows) : "memory");
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to + 16), "r"(b.row0), "r"(b.past), "r"(b.begin), "r"(b.tiles) : "memory");
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to + 32), "r"(b.seq), "r"(b.kv_head), "r"(b.context), "r"(b.none) : "memory");
+}
+__device__ __forceinline__ RowBlock read_block(uint32_t from) {
+  RowBlock b;
+  const auto four = [&](int at, int &x, int &y, int &z, int &w) {
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(from + at) : "memory");
+  };
+  four(0, b.start, b.first_head, b.group, b.rows);
+  four(16, b.row0, b.past, b.begin, b.tiles);
+  four(32, b.seq, b.kv_head, b.context, b.none);
+  return b;
+}
 
 // A warpgroup's turn with the tensor cores: it waits for its own, and gives the other's.
 __device__ __forceinline__ void wait_turn(int warpgroup) { asm volatile("bar.sync %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
 __device__ __forceinline__ void give_turn(int warpgroup) { asm volatile("bar.arrive %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
 
 template <typename T, int kDim> struct Hopper {
-  static constexpr int kTileBytes = kTile * kDim * 2;
+  static constexpr int kTileBytes = kTile * kDim * 2, kQueryBytes = kRows * kDim * 2;
   // Tiles of keys and values: for eight tokens, 1024 swizzled bytes of each 64 columns.
   static constexpr int kHalves = kDim / 64, kHalfBytes = 1024, kGroupBytes = kHalves * kHalfBytes;
-  static constexpr size_t kBytes = kRows * kDim * 2 + 2 * kStages * kTileBytes + 1024; // aligned by hand
+  static constexpr size_t kBytes = 2 * kQueryBytes + 2 * kStages * kTileBytes + 1024; // aligned by hand
   static constexpr int kScores = kTile / 2, kOut = kDim / 2; // registers of 64 rows
 
-  struct Block {
-    int kv_head, seq, start, past, context, first_head, group, rows, row0, begin, end, tiles;
-  };
+  static constexpr int kChunks = kDim / 8; // of 16 bytes, in a row
+  using Dealt = RowBlocks<kRows, kTile>;
 
-  // Items in the order the consumers need them: K0, K1, V0, K2, V1, … Called by one warp; a lane has a box of each item. Keys
+  // Where a chunk of a row of queries lies, and of the output that takes their place.
+  static __device__ __forceinline__ uint32_t query_chunk(int row, int chunk) {
+    return chunk / 8 * (kRows * 128) + row * 128 + (chunk % 8 ^ row % 8) * 16;
+  }
+
+  // Called by one warp: finds row blocks when more are asked for, and tells the others.
+  static __device__ void deal(const HopperParams &params, const Places &at) {
+    const AttentionParams &p = params.attention;
+    const int lane = threadIdx.x % 32;
+    const bool dealt = static_cast<int>(gridDim.x) < params.numbers; // else a block has one number
+    Dealt row_blocks(p, params.seqs, params.max_group);
+    auto draw = [&]() {
+      wait_for_previous();
+      int number = params.numbers;
+      if (dealt && lane == 0)
+        number = static_cast<int>(gridDim.x) + atomicAdd(params.counters, 1);
+      return __shfl_sync(0xffffffffu, number, 0);
+    };
+    int number = static_cast<int>(blockIdx.x);
+    for (int n = 0;; ++n) {
+      if (n > 0) {
+        barrier_wait(at.asked, n - 1 & 1);
+        number = draw();
+      }
+      RowBlock b{};
+      while (number < params.numbers && row_blocks.find(number, b) && b.tiles == 0)
+        number = draw();
+      const int slot = n & 1;
+      if (lane == 0) {
+        barrier_wait(at.done + slot * 8, n / 2 & 1 ^ 1);
+        write_block(at.block + slot * kBlockBytes, b);
+        barrier_arrive(at.told + slot * 8);
+      }
+      __syncwarp();
+      if (b.tiles == 0)
+        break;
+    }
+    wait_for_previous();
+    if (dealt && lane == 0 && atomicAdd(params.counters + 1, 1) == static_cast<int>(gridDim.x) - 1)
+      params.counters[0] = params.counters[1] = 0; // everyone has drawn their last
+  }
+
+  // Called by one warp: has the tiles fetched, a box a lane, in the order in which they are needed: K0, K1, V0, K2, V1, … Keys
   // behind the end of the context stay what they are in shared memory, for no row sees them; values there become zeros.
-  static __device__ void produce(const HopperParams &params, const Block &b, uint32_t k_tiles, uint32_t v_tiles, uint32_t full,
-                                 uint32_t empty, uint32_t rest) {
+  static __device__ void fetch_tiles(const HopperParams &params, const Places &at) {
     const AttentionParams &p = params.attention;
     const int lane = threadIdx.x % 32, box_tokens = min(p.page_size, kTile), box_line = lane * box_tokens;
-    const int32_t *pages = p.page_table + b.seq * p.page_table_stride;
-    // The page of this lane's box, fetched a tile ahead.
-    auto page_of = [&](int tile) {
-      const int key = b.begin + tile * kTile + box_line;
-      return box_line < kTile && key < b.context ? pages[key >> p.page_shift] : 0;
+    int taken = 0, rests = 0;
+    auto take = [&]() {
+      const int slot = taken & 1;
+      barrier_wait(at.told + slot * 8, taken / 2 & 1);
+      const RowBlock b = read_block(at.block + slot * kBlockBytes);
+      __syncwarp();
+      if (lane == 0)
+        barrier_arrive(at.done + slot * 8);
+      ++taken;
+      return b;
     };
-    auto item = [&](int tile, bool is_value, int page) {
-      const int stage = tile % kStages, use = tile / kStages, which = (is_value ? kStages : 0) + stage;
-      const int key0 = b.begin + tile * kTile, lines = min(b.context - key0, kTile);
+    auto page_of = [&](const RowBlock &from, int tile) { // of this lane's box
+      const int key = from.begin + tile * kTile + box_line;
+      const bool there = from.tiles && box_line < kTile && key < from.context;
+      return there ? p.page_table[from.seq * p.page_table_stride + (key >> p.page_shift)] : 0;
+    };
+    // The tile that is number `count` of all.
+    auto fetch = [&](const RowBlock &from, int tile, int count, bool is_value, int page) {
+      const int stage = count % kStages, use = count / kStages, which = (is_value ? kStages : 0) + stage;
+      const int key0 = from.begin + tile * kTile, lines = min(from.context - key0, kTile);
       const bool short_values = is_value && lines < kTile;
-      const uint32_t to = (is_value ? v_tiles : k_tiles) + stage * kTileBytes, barrier = short_values ? rest : full + which * 8;
+      const uint32_t to = (is_value ? at.values : at.keys) + stage * kTileBytes, barrier = short_values ? at.rest : at.full + which * 8;
       if (lane == 0) {
-        barrier_wait(empty + which * 8, use & 1 ^ 1);
+        barrier_wait(at.empty + which * 8, use & 1 ^ 1);
         barrier_expect(barrier, (lines + box_tokens - 1) / box_tokens * box_tokens * kDim * 2);
       }
       __syncwarp();
       if (box_line < lines)
         copy_box(to + box_line / 8 * kGroupBytes, &params.pages, 0, 0, 0,
-                 (((is_value ? p.kv_heads : 0) + b.kv_head) * p.page_size + (key0 + box_line & p.page_size - 1)) / 8, page, barrier,
+                 (((is_value ? p.kv_heads : 0) + from.kv_head) * p.page_size + (key0 + box_line & p.page_size - 1)) / 8, page, barrier,
                  kEvictNormal);
-      if (short_values) { // the last item
-        barrier_wait(rest, 0);
+      if (short_values) {
+        barrier_wait(at.rest, rests++ & 1);
         for (int line = lines + lane / 8; line < kTile; line += 4)
 #pragma unroll
           for (int h = 0; h < kHalves; ++h)
@@ -81,70 +164,114 @@ template <typename T, int kDim> struct Hopper {
         fence_async();
         __syncwarp();
         if (lane == 0)
-          barrier_arrive(full + which * 8);
+          barrier_arrive(at.full + which * 8);
       }
     };
-    int here = page_of(0), next = page_of(1);
-    item(0, false, here);
-    for (int tile = 0; tile < b.tiles; ++tile) {
-      const int after = page_of(tile + 2);
-      if (tile + 1 < b.tiles)
-        item(tile + 1, false, next);
-      item(tile, true, here);
-      here = next, next = after;
+    RowBlock now = take();
+    int here = page_of(now, 0), next = page_of(now, 1); // a tile ahead
+    wait_for_previous();
+    if (now.tiles)
+      fetch(now, 0, 0, false, here);
+    for (int count = 0; now.tiles;) {
+      RowBlock then{};
+      for (int tile = 0; tile < now.tiles; ++tile, ++count) {
+        if (tile == max(now.tiles - 3, 0) && lane == 0) // late, for the even end of all, and early enough to be known in time
+          barrier_arrive(at.asked);
+        const bool values_first = now.tiles < 3; // what comes then is not known yet
+        if (values_first)
+          fetch(now, tile, count, true, here);
+        int after;
+        if (tile + 1 < now.tiles) {
+          after = page_of(now, tile + 2);
+          fetch(now, tile + 1, count + 1, false, next);
+        } else {
+          then = take();
+          next = page_of(then, 0), after = page_of(then, 1);
+          if (then.tiles)
+            fetch(then, 0, count + 1, false, next);
+        }
+        if (!values_first)
+          fetch(now, tile, count, true, here);
+        here = next, next = after;
+      }
+      now = then;
     }
   }
 
-  static __device__ void consume(const AttentionParams &p, const Block &b, int group_of_warps, uint32_t q_tile, uint32_t k_tiles,
-                                 uint32_t v_tiles, uint32_t full, uint32_t empty) {
-    const int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
-    const int row0 = b.row0 + group_of_warps * 64;
-    // This warpgroup's queries.
-    constexpr int kChunks = kDim / 8;
-    const uint32_t q_rows = q_tile + group_of_warps * 64 * 128;
-    for (int i = thread; i < 64 * kChunks; i += 128) {
-      const int r = i / kChunks, chunk = i % kChunks, row = row0 + r;
-      uint4 value = make_uint4(0, 0, 0, 0);
-      if (row < b.rows)
-        value = *reinterpret_cast<const uint4 *>(static_cast<const T *>(p.q) + (b.start + row / b.group) * p.ld_q +
-                                                 static_cast<int64_t>(b.first_head + row % b.group) * kDim + chunk * 8);
-      asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(q_rows + chunk / 8 * (kRows * 128) + r * 128 +
-                                                                 (chunk % 8 ^ r % 8) * 16),
-                   "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
-                   : "memory");
+  static __device__ void fetch_queries(const AttentionParams &p, const Places &at) {
+    for (int n = 0;; ++n) {
+      const int slot = n & 1;
+      barrier_wait(at.told + slot * 8, n / 2 & 1);
+      const RowBlock b = read_block(at.block + slot * kBlockBytes);
+      wait_for_previous();
+      if (b.tiles == 0)
+        return;
+      for (int i = threadIdx.x % 128 - 64; i < kRows * kChunks; i += kQueryWarps * 32) {
+        const int r = i / kChunks, chunk = i % kChunks, row = min(b.row0 + r, b.rows - 1);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at.queries + slot * kQueryBytes + query_chunk(r, chunk)),
+                     "l"(static_cast<const T *>(p.q) + (b.start + row / b.group) * p.ld_q +
+                         static_cast<int64_t>(b.first_head + row % b.group) * kDim + chunk * 8),
+                     "r"(b.row0 + r < b.rows ? 16 : 0)
+                     : "memory");
+      }
+      commit_copies();
+      wait_copies<0>();
+      fence_async();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) {
+        barrier_arrive(at.ready + slot * 8);
+        barrier_arrive(at.done + slot * 8);
+      }
     }
-    fence_async();
-    if (group_of_warps == 0)
-      asm volatile("bar.sync 1, 128;" ::: "memory");
-    else
-      asm volatile("bar.sync 2, 128;" ::: "memory");
+  }
 
-    const int row = row0 + warp * 16 + lane / 4;
-    int position[2]; // rows past the end see nothing
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      position[i] = row + i * 8 < b.rows ? b.past + (row + i * 8) / b.group : -1;
-    // Every key of a tile is seen by every row where it lies in [seen_from, seen_to).
-    const int seen_to = row0 + 63 < b.rows ? b.past + row0 / b.group + 1 : 0;
-    const int seen_from = p.window ? b.past + min(row0 + 63, b.rows - 1) / b.group - p.window + 1 : 0;
+  static __device__ void compute(const AttentionParams &p, int warpgroup, const Places &at) {
+    const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, tile_row = warpgroup * 64 + warp * 16;
     const float scale = p.softcap > 0 ? kLog2e : p.scale * kLog2e, inner = p.softcap > 0 ? p.scale / p.softcap : 0;
-
-    float o[kOut], s[kScores], m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0}, factor[2];
+    float o[kOut], s[kScores], m[2], l[2], factor[2];
+    uint32_t weights[kTile / 16][4];
 #pragma unroll
     for (int i = 0; i < kOut; ++i)
       o[i] = 0;
-    uint32_t weights[kTile / 16][4];
-    auto scores = [&](int tile) {
-      const uint32_t k = k_tiles + tile % kStages * kTileBytes;
+
+    // The row block whose scores are next: its first key not yet seen, tiles from there, positions of this thread's two rows
+    // (rows past the end see nothing). Every key of a tile is seen by every row where it lies in [seen_from, seen_to).
+    int blocks = 0, key0, left, position[2], seen_from, seen_to;
+    auto enter = [&]() {
+      const int slot = blocks & 1;
+      barrier_wait(at.told + slot * 8, blocks / 2 & 1);
+      const RowBlock b = read_block(at.block + slot * kBlockBytes);
+      if (b.tiles == 0)
+        return false;
+      const int row0 = b.row0 + warpgroup * 64, row = row0 + warp * 16 + lane / 4;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        position[i] = row + i * 8 < b.rows ? b.past + (row + i * 8) / b.group : -1;
+        m[i] = -INFINITY, l[i] = 0;
+      }
+      seen_to = row0 + 63 < b.rows ? b.past + row0 / b.group + 1 : 0;
+      seen_from = p.window ? b.past + min(row0 + 63, b.rows - 1) / b.group - p.window + 1 : 0;
+      key0 = b.begin, left = b.tiles;
+      barrier_wait(at.ready + slot * 8, blocks / 2 & 1);
+      return true;
+    };
+    auto scores = [&](int count) {
+      const uint64_t q = tile_descriptor(at.queries + (blocks & 1) * kQueryBytes + warpgroup * (64 * 128), 0);
+      const uint64_t k = tile_descriptor(at.keys + count % kStages * kTileBytes, 0, kGroupBytes);
 #pragma unroll
       for (int d = 0; d < kDim / 16; ++d)
-        wgmma_ss<T>(s, tile_descriptor(q_rows + d / 4 * (kRows * 128) + d % 4 * 32, 0),
-                    tile_descriptor(k + d / 4 * kHalfBytes + d % 4 * 32, 0, kGroupBytes), d > 0);
+        wgmma_ss<T>(s, q + (d / 4 * (kRows * 128) + d % 4 * 32) / 16, k + (d / 4 * kHalfBytes + d % 4 * 32) / 16, d > 0);
+      wgmma_commit();
+    };
+    auto add_values = [&](int count) {
+      const uint64_t v = tile_descriptor(at.values + count % kStages * kTileBytes, kHalfBytes, kGroupBytes);
+#pragma unroll
+      for (int k = 0; k < kTile / 16; ++k)
+        wgmma_rs<T>(o, weights[k], v + k * 2 * kGroupBytes / 16);
       wgmma_commit();
     };
     // Scores to weights in base 2; factor is what sums so far shrink by.
-    auto softmax = [&](int tile) {
-      const int key0 = b.begin + tile * kTile;
+    auto softmax = [&]() {
       if (p.softcap > 0) {
 #pragma unroll
         for (int i = 0; i < kScores; ++i)
@@ -187,114 +314,152 @@ template <typename T, int kDim> struct Hopper {
     };
     auto release = [&](int which) {
       if (lane == 0)
-        barrier_arrive(empty + which * 8);
+        barrier_arrive(at.empty + which * 8);
     };
-
-    auto add_values = [&](int tile) {
-      const uint32_t v = v_tiles + tile % kStages * kTileBytes;
+    // The rows that are complete: through the place of their queries, each warp its own, to the output in whole lines.
+    auto write = [&](int n, const float (&sums)[2]) {
+      const int slot = n & 1;
+      const uint32_t tile = at.queries + slot * kQueryBytes;
+      float inverse[2];
 #pragma unroll
-      for (int k = 0; k < kTile / 16; ++k)
-        wgmma_rs<T>(o, weights[k], tile_descriptor(v + k * 2 * kGroupBytes, kHalfBytes, kGroupBytes));
-      wgmma_commit();
+      for (int i = 0; i < 2; ++i) {
+        float sum = sums[i];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        inverse[i] = 1.0f / sum;
+      }
+#pragma unroll
+      for (int d = 0; d < kDim / 16; ++d) {
+        const float *from = o + d * 8;
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         tile + query_chunk(tile_row + lane % 16, d * 2 + lane / 16)),
+                     "r"(pack<T>(from[0] * inverse[0], from[1] * inverse[0])), "r"(pack<T>(from[2] * inverse[1], from[3] * inverse[1])),
+                     "r"(pack<T>(from[4] * inverse[0], from[5] * inverse[0])), "r"(pack<T>(from[6] * inverse[1], from[7] * inverse[1]))
+                     : "memory");
+      }
+      __syncwarp();
+      const RowBlock b = read_block(at.block + slot * kBlockBytes);
+#pragma unroll 2
+      for (int r = tile_row + lane / kChunks; r < tile_row + 16; r += 32 / kChunks) {
+        const int row = b.row0 + r, chunk = lane % kChunks;
+        uint4 value;
+        asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                     : "r"(tile + query_chunk(r, chunk))
+                     : "memory");
+        if (row < b.rows)
+          __stcg(reinterpret_cast<uint4 *>(static_cast<T *>(p.out) + (b.start + row / b.group) * p.ld_out +
+                                           static_cast<int64_t>(b.first_head + row % b.group) * kDim + chunk * 8),
+                 value);
+      }
+      __syncwarp();
+      if (lane == 0)
+        barrier_arrive(at.done + slot * 8);
     };
 
-    barrier_wait(full, 0);
+    wait_for_previous();
+    if (!enter())
+      return;
+    barrier_wait(at.full, 0);
     wgmma_fence();
     scores(0);
     wgmma_wait<0>();
     hold(s);
     release(0);
-    softmax(0);
+    softmax();
     pack_weights();
-    const int last = b.tiles - 1;
-    if (group_of_warps == 1 && last > 0)
+    if (warpgroup == 1)
       give_turn(0);
-    for (int tile = 0; tile < last; ++tile) {
-      const int stage = tile % kStages, next = (tile + 1) % kStages;
-      barrier_wait(full + next * 8, (tile + 1) / kStages & 1);
-      barrier_wait(full + (kStages + stage) * 8, tile / kStages & 1);
-      wait_turn(group_of_warps);
+    int count = 0; // tiles whose values have been added, of all row blocks
+    for (;; ++count) {
+      const int stage = count % kStages, next = (count + 1) % kStages;
+      const bool last = left == 1; // of its rows
+      const float sums[2] = {l[0], l[1]};
+      if (last) {
+        ++blocks;
+        if (!enter())
+          break;
+      } else {
+        key0 += kTile, --left;
+      }
+      barrier_wait(at.full + next * 8, (count + 1) / kStages & 1);
+      barrier_wait(at.full + (kStages + stage) * 8, count / kStages & 1);
+      wait_turn(warpgroup);
       wgmma_fence();
-      scores(tile + 1);
-      add_values(tile);
-      if (group_of_warps == 0 || tile + 1 < last)
-        give_turn(1 - group_of_warps);
+      scores(count + 1);
+      add_values(count);
+      give_turn(1 - warpgroup);
       wgmma_wait<1>();
       hold(s);
       release(next);
-      softmax(tile + 1);
+      softmax();
       // The assembler moves a softmax behind the wait, where no product runs beside it, unless something in front depends on it:
       // an arrival on a condition that never holds, for sums of powers are not negative.
       if (l[0] + l[1] < 0)
-        barrier_arrive(empty);
+        barrier_arrive(at.empty);
       wgmma_wait<0>();
       hold(o);
       release(kStages + stage);
+      if (last) {
+        write(blocks - 1, sums);
+#pragma unroll
+        for (int i = 0; i < kOut; ++i)
+          o[i] = 0;
+      }
 #pragma unroll
       for (int i = 0; i < kOut; ++i)
         o[i] *= factor[i / 2 % 2];
       pack_weights();
     }
-    barrier_wait(full + (kStages + last % kStages) * 8, last / kStages & 1);
+    barrier_wait(at.full + (kStages + count % kStages) * 8, count / kStages & 1);
+    wait_turn(warpgroup);
     wgmma_fence();
-    add_values(last);
+    add_values(count);
+    if (warpgroup == 0)
+      give_turn(1);
     wgmma_wait<0>();
     hold(o);
-
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      l[i] += __shfl_xor_sync(0xffffffffu, l[i], 1);
-      l[i] += __shfl_xor_sync(0xffffffffu, l[i], 2);
-      if (row + i * 8 >= b.rows)
-        continue;
-      T *to = static_cast<T *>(p.out) + (b.start + (row + i * 8) / b.group) * p.ld_out +
-              static_cast<int64_t>(b.first_head + (row + i * 8) % b.group) * kDim + lane % 4 * 2;
-      const float inverse = 1.0f / l[i];
-#pragma unroll
-      for (int d = 0; d < kDim / 8; ++d)
-        *reinterpret_cast<uint32_t *>(to + d * 8) = pack<T>(o[d * 4 + i * 2] * inverse, o[d * 4 + i * 2 + 1] * inverse);
-    }
+    write(blocks - 1, l);
   }
 
   static __device__ void run(const HopperParams &params) {
-    const AttentionParams &p = params.attention;
     extern __shared__ char raw[];
-    __shared__ uint64_t barriers[4 * kStages + 1]; // full: keys, values; empty: keys, values; values that need zeros behind them
-    const uint32_t base = (shared_address(raw) + 1023) / 1024 * 1024;
-    const uint32_t q_tile = base, k_tiles = base + kRows * kDim * 2, v_tiles = k_tiles + kStages * kTileBytes;
-    const uint32_t full = shared_address(barriers), empty = full + 2 * kStages * 8, rest = empty + 2 * kStages * 8;
+    __shared__ uint64_t barriers[4 * kStages + 8];
+    __shared__ __align__(16) RowBlock blocks[2];
+    Places at;
+    at.queries = (shared_address(raw) + 1023) / 1024 * 1024;
+    at.keys = at.queries + 2 * kQueryBytes, at.values = at.keys + kStages * kTileBytes;
+    at.full = shared_address(barriers), at.empty = at.full + 2 * kStages * 8, at.rest = at.empty + 2 * kStages * 8;
+    at.block = shared_address(blocks), at.told = at.rest + 8, at.done = at.told + 16, at.ready = at.done + 16, at.asked = at.ready + 16;
     if (threadIdx.x == 0) {
+      prefetch_map(&params.pages);
       for (int i = 0; i < 2 * kStages; ++i) {
-        barrier_init(full + i * 8, 1);
-        barrier_init(empty + i * 8, 8); // lane 0 of each consumer warp
+        barrier_init(at.full + i * 8, 1);
+        barrier_init(at.empty + i * 8, 8); // lane 0 of each warp that computes
       }
-      barrier_init(rest, 1);
-      fence_async();
+      barrier_init(at.rest, 1);
+      barrier_init(at.asked, 1);
+      for (int i = 0; i < 2; ++i) {
+        barrier_init(at.told + i * 8, 1);
+        barrier_init(at.done + i * 8, 1 + kQueryWarps + 8);
+        barrier_init(at.ready + i * 8, kQueryWarps);
+      }
+      fence_barriers();
     }
-    wait_for_previous();
-    Block b;
-    b.kv_head = blockIdx.y, b.seq = blockIdx.z;
-    b.start = p.seq_starts[b.seq];
-    const int queries = p.seq_starts[b.seq + 1] - b.start, context = p.context_lens[b.seq];
-    find_group(p, b.kv_head, b.first_head, b.group);
-    b.rows = queries * b.group;
-    b.row0 = (gridDim.x - 1 - blockIdx.x) * kRows; // the last rows see the most keys and start first
-    if (b.rows <= kDecodeRows || b.row0 >= b.rows || context == 0)
-      return;
-    b.past = context - queries, b.context = context;
-    b.begin = p.window ? max(0, b.past + b.row0 / b.group - p.window + 1) / kTile * kTile : 0;
-    b.end = b.past + min(queries - 1, (b.row0 + kRows - 1) / b.group) + 1;
-    b.tiles = (b.end - b.begin + kTile - 1) / kTile;
     __syncthreads();
 
-    const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
-    if (warpgroup == 0) {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-      if (threadIdx.x < 32)
-        produce(params, b, k_tiles, v_tiles, full, empty, rest);
+    const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
+    if (warp < 4) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+      if (warp == 0)
+        fetch_tiles(params, at);
+      else if (warp == 1)
+        deal(params, at);
+      else
+        fetch_queries(params.attention, at);
     } else {
-      asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-      consume(p, b, warpgroup - 1, q_tile, k_tiles, v_tiles, full, empty);
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+      compute(params.attention, warp / 4 - 1, at);
     }
   }
 };
@@ -314,9 +479,10 @@ template <typename T, int kDim> void run(const Attention &a, const AttentionPara
                             {kDim * 2, 128, kDim * 16, static_cast<uint64_t>(p.page_stride) * 2},
                             {64, 8, kDim / 64, static_cast<uint32_t>(std::min(p.page_size, kTile)) / 8, 1});
   allow_shared_memory<hopper_kernel<T, kDim>>();
-  const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows);
-  launch(hopper_kernel<T, kDim>,
-         dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(a.S)), dim3(kThreads),
+  params.seqs = a.S, params.max_group = a.max_group, params.counters = static_cast<int *>(a.workspace);
+  const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows) * p.kv_heads * a.S;
+  params.numbers = static_cast<int>(std::min<int64_t>(blocks, 1 << 30));
+  launch(hopper_kernel<T, kDim>, dim3(static_cast<unsigned>(std::min(params.numbers, device_limits().sms))), dim3(kThreads),
          Hopper<T, kDim>::kBytes, stream, params);
 }
 
@@ -327,7 +493,7 @@ template <typename T, int kDim> void run(const Attention &a, const AttentionPara
 template <typename T> bool hopper_prefill(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
 #if defined(LLMRT_HOPPER)
   const bool rows_fit = p.wide_q && reinterpret_cast<uintptr_t>(p.pool) % 16 == 0 && p.page_stride % 8 == 0 &&
-                        reinterpret_cast<uintptr_t>(p.out) % 4 == 0 && p.ld_out % 2 == 0;
+                        reinterpret_cast<uintptr_t>(p.out) % 16 == 0 && p.ld_out % 8 == 0;
   if (device_limits().major != 9 || !rows_fit || p.page_shift < 3) // a box has whole swizzled blocks of eight lines
     return false;
   if (p.head_dim == 128)

@@ -28,7 +28,7 @@ def ours(binary):
         sys.exit(f"{binary} failed:\n{done.stdout}{done.stderr}")
     times = {}
     for line in done.stdout.splitlines():
-        if m := re.match(r"prefill attention T=(\d+) +([\d.]+) us", line):
+        if m := re.match(r"prefill attention 1 x (\d+) +([\d.]+) us", line):
             times["prefill", int(m[1])] = float(m[2])
         elif (m := re.match(r"decode attention S=(\d+) +context=(\d+) +([\d.]+) us", line)) and "ragged" not in line:
             times["decode", int(m[1]), int(m[2])] = float(m[3])

@@ -220,6 +220,29 @@ TEST(Attention, LongPrefill) {
     check({DType::bf16, 128, even(6, 2), {129, 90, 128}, {257, 400, 512}, 0, 0, page_size, 48});
 }
 
+// More row blocks than multiprocessors, which are dealt out; prompts among many sequences that decode; rows of less than a tile
+// of keys, of so many keys that KV heads take turns, and of KV heads without any.
+TEST(Attention, DealtPrefill) {
+  std::mt19937 engine(5);
+  std::vector<int> queries, contexts;
+  for (int i = 0; i < 60; ++i) {
+    queries.push_back(1 + int(engine() % 150));
+    contexts.push_back(queries.back() + int(engine() % 90));
+  }
+  check({DType::bf16, 64, even(8, 1), queries, contexts});
+  check({DType::f16, 128, even(6, 2), queries, contexts, 50, 0, 8});
+  check({DType::bf16, 64, {0, 1, 1, 1, 1, 1, 1}, queries, contexts, 0, 20.0f, 64});
+  check({DType::bf16, 128, even(8, 2), std::vector<int>(150, 20), std::vector<int>(150, 20)});
+  queries.assign(300, 1), contexts.assign(300, 20);
+  queries[5] = 130, contexts[5] = 140;
+  queries[190] = 70, contexts[190] = 300;
+  queries[299] = 33, contexts[299] = 33;
+  contexts[7] = 0;
+  check({DType::bf16, 128, even(14, 2), queries, contexts});
+  check({DType::bf16, 128, even(4, 4), {40, 33}, {13000, 200}});
+  check({DType::bf16, 128, even(28, 4), {500}, {500}});
+}
+
 TEST(Attention, UnevenGroupsAndWideGroups) {
   check({DType::bf16, 64, {0, 0, 1, 1, 1}, {1, 40, 7}, {100, 40, 30}});
   check({DType::bf16, 128, even(40, 2), {1, 5}, {50, 80}}); // 20 heads on one KV head: more rows than a decode block
