@@ -8,7 +8,9 @@
 // while the executor's submit() or a callback runs.
 #include "runtime/exec/kernel_tracer.h"
 #include "runtime/exec/step_observer.h"
+#include "runtime/sched/admission.h"
 #include "runtime/sched/batch_pool.h"
+#include "runtime/sched/counts.h"
 #include "runtime/sched/delivery.h"
 #include "runtime/sched/engine_model.h"
 #include "runtime/sched/scheduler.h"
@@ -53,7 +55,7 @@ class EngineImpl final : public Engine {
 public:
   EngineImpl(const EngineModel &model, const EngineOptions &options, const ExecutorFactory &make_executor)
       : model_(model), max_queued_(options.max_queued_requests) {
-    check_model();
+    sched::check_model(model_);
     std::random_device random;
     seed_base_ = (static_cast<uint64_t>(random()) << 32) | random();
     executor_ = make_executor([this](const exec::StepBatch &batch, const exec::LogitsView &logits,
@@ -92,7 +94,7 @@ public:
 
   uint64_t submit(EngineRequest given, SubmitError &error, std::string &message) override {
     error = SubmitError::Invalid;
-    message = invalid(given);
+    message = sched::why_never(model_, given);
     if (!message.empty())
       return 0;
     const uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
@@ -159,9 +161,9 @@ public:
     s.waiting = static_cast<uint32_t>(scheduler_->waiting().size());
     s.pages_total = scheduler_->pool().total();
     s.pages_used = scheduler_->pool().used();
-    s.prompt_tokens = prompt_tokens_;
-    s.generation_tokens = generation_tokens_;
-    s.steps = steps_;
+    s.prompt_tokens = counts_.prompt_tokens();
+    s.generation_tokens = counts_.generation_tokens();
+    s.steps = counts_.steps();
     s.prefix_queries = scheduler_->prefix_queries();
     s.prefix_hits = scheduler_->prefix_hits();
     s.preemptions = scheduler_->preemptions();
@@ -173,7 +175,7 @@ public:
 
   EngineMetrics metrics() const override {
     std::lock_guard lock(mutex_);
-    return metrics_;
+    return counts_.metrics();
   }
 
   std::string backend() const override { return executor_->backend(); }
@@ -203,49 +205,6 @@ public:
   }
 
 private:
-  void check_model() const {
-    const std::pair<const char *, uint64_t> limits[] = {{"max_model_len", model_.max_model_len},
-                                                        {"max_num_seqs", model_.max_num_seqs},
-                                                        {"max_batched_tokens", model_.max_batched_tokens},
-                                                        {"max_logits_rows", model_.max_logits_rows},
-                                                        {"page_size", model_.page_size},
-                                                        {"num_pages", model_.num_pages},
-                                                        {"vocab", model_.vocab}};
-    for (auto [name, value] : limits)
-      if (value == 0)
-        throw Error(std::string("the plan's limit ") + name + " is 0; it must be at least 1");
-    for (int32_t id : model_.eos_token_ids)
-      if (id < 0 || static_cast<size_t>(id) >= model_.vocab)
-        throw Error("the plan's end-of-text token " + std::to_string(id) + " is outside its vocabulary of " +
-                    std::to_string(model_.vocab) + " tokens");
-  }
-
-  // Why the request can never run, as a sentence; empty if it can.
-  std::string invalid(const EngineRequest &r) const {
-    if (!r.on_event)
-      return "the request has no on_event callback";
-    if (r.prompt.empty())
-      return "the prompt is empty; it must have at least one token";
-    const uint64_t prompt = r.prompt.size(), total = prompt + r.sampling.max_tokens;
-    if (total > model_.max_model_len)
-      return "the prompt has " + std::to_string(prompt) + " tokens and max_tokens is " +
-             std::to_string(r.sampling.max_tokens) + ", together " + std::to_string(total) +
-             "; the maximum context length is " + std::to_string(model_.max_model_len) + " tokens";
-    // The last token of the output is never written to the cache.
-    const uint64_t slots = std::max(prompt, total - 1),
-                   pages = (slots + model_.page_size - 1) / model_.page_size;
-    if (pages > model_.num_pages)
-      return "prompt and max_tokens together need " + std::to_string(pages) + " KV pages of " +
-             std::to_string(model_.page_size) + " tokens; the plan has " + std::to_string(model_.num_pages) +
-             ", so at most " + std::to_string(uint64_t{model_.num_pages} * model_.page_size + 1) +
-             " tokens fit in all";
-    for (size_t i = 0; i < r.prompt.size(); ++i)
-      if (r.prompt[i] < 0 || static_cast<size_t>(r.prompt[i]) >= model_.vocab)
-        return "token " + std::to_string(i) + " of the prompt is " + std::to_string(r.prompt[i]) +
-               "; the vocabulary has ids 0 to " + std::to_string(model_.vocab - 1);
-    return check_sampling(r.sampling, model_.vocab);
-  }
-
   // --- delivery thread
 
   void requests_ended() {
@@ -344,11 +303,7 @@ private:
     }
     in_flight_.push_back(step);
     for (const StepWork &part : *step.work)
-      if (!part.request->was_started) {
-        part.request->was_started = true;
-        part.request->started = step.started;
-        metrics_.queue.observe(seconds_between(part.request->arrived, step.started));
-      }
+      counts_.starts(*part.request, step.started);
   }
 
   // --- executor's output thread
@@ -418,25 +373,22 @@ private:
         if (!request.in_flight)
           gone_.push_back(scheduler_->remove(request));
       } else if (int32_t token = 0; take_drawn(part, logits, token)) {
-        ++generation_tokens_;
-        count_prompt(part);
-        count_token(request, now);
+        if (part.completes)
+          counts_.prompt(request);
+        counts_.drawn();
+        counts_.token(request, now);
         delivery_.add(request, token);
       } else {
         apply(part, part.read_by_host() ? std::move(*output) : read_logits(part, logits, scratch_), now);
       }
       output += part.read_by_host();
     }
-    count_gaps();
-    const InFlight &step = in_flight_.front();
-    metrics_.step.observe(seconds_between(std::max(step.started, last_step_), now));
-    metrics_.step_tokens.observe(step.tokens);
+    counts_.step(in_flight_.front().started, in_flight_.front().tokens, now);
     const bool followed = in_flight_.size() > 1 && in_flight_[1].work == shared;
     in_flight_.erase(in_flight_.begin());
     if (!followed)
       spare_work_.push_back(shared);
-    ++steps_;
-    last_progress_ = last_step_ = now;
+    last_progress_ = now;
     changed_ = true;
     if (in_flight_.empty())
       idle_.notify_all();
@@ -444,12 +396,13 @@ private:
 
   void apply(const StepWork &work, sched::StepOutput &&output, Clock::time_point now) {
     Request &request = *work.request;
+    if (work.completes)
+      counts_.prompt(request);
     if (output.token)
-      ++generation_tokens_;
-    count_prompt(work);
+      counts_.drawn();
     if (auto event = take_output(work, std::move(output))) {
       if (!event->tokens.empty())
-        count_token(request, now);
+        counts_.token(request, now);
       if (event->finish)
         finish(request, std::move(*event));
       else
@@ -459,47 +412,10 @@ private:
 
   // --- under mutex_
 
-  void count_prompt(const StepWork &work) {
-    if (work.completes && !work.request->prompt_counted) {
-      work.request->prompt_counted = true;
-      prompt_tokens_ += work.request->prompt_len;
-    }
-  }
-
-  void count_token(Request &request, Clock::time_point now) {
-    if (request.last_token == Clock::time_point()) {
-      request.first_token = now;
-      metrics_.first_token.observe(seconds_between(request.arrived, now));
-      metrics_.prefill.observe(seconds_between(request.started, now));
-    } else {
-      // Most had their last tokens at one time.
-      const double gap = seconds_between(request.last_token, now);
-      if (gap != gap_) {
-        count_gaps();
-        gap_ = gap;
-      }
-      ++gaps_;
-    }
-    request.last_token = now;
-  }
-
-  void count_gaps() {
-    if (const uint64_t count = std::exchange(gaps_, 0))
-      metrics_.inter_token.observe(gap_, count);
-  }
-
-  void count_end(const Request &request) {
-    metrics_.request.observe(seconds_between(request.arrived, Clock::now()));
-    if (request.first_token != Clock::time_point())
-      metrics_.decode.observe(seconds_between(request.first_token, request.last_token));
-    metrics_.prompt_tokens.observe(request.prompt_len);
-    metrics_.generation_tokens.observe(request.output_tokens());
-  }
-
   // The request is over. A step in flight that carries it frees its pages.
   void finish(Request &request, RequestEvent &&event) {
     request.over = true;
-    count_end(request);
+    counts_.ends(request, Clock::now());
     if (!request.in_flight)
       scheduler_->remove(request); // not the last share
     delivery_.add_last(std::move(requests_.extract(request.id).mapped()), std::move(event));
@@ -574,13 +490,9 @@ private:
   std::shared_ptr<exec::StepBatch> batch_; // being composed
   std::shared_ptr<StepWorks> work_ = std::make_shared<StepWorks>(); // of that step, where it does not follow another
   uint64_t next_step_ = 1;
-  uint64_t prompt_tokens_ = 0, generation_tokens_ = 0, steps_ = 0;
-  EngineMetrics metrics_;
-  double gap_ = 0; // between tokens, and how often, not in metrics_ yet
-  uint64_t gaps_ = 0;
+  sched::Counts counts_;
   double composed_in_vain_ = 0; // for the next step, in seconds; counted where somebody looks
   Clock::time_point last_progress_ = Clock::now();
-  Clock::time_point last_step_; // the end of the last step
   std::string fatal_;
   exec::StepObserver *observer_ = nullptr;
   bool changed_ = false, draining_ = false, stopping_ = false;
