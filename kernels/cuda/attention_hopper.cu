@@ -5,8 +5,12 @@
 // warpgroups of 64 rows compute. Each issues the next tile's scores and this tile's weighted values together and takes the
 // softmax while the latter run; they take turns, so that one has the tensor cores while the other takes its softmax. The
 // next tile may be the first of the next rows: what was computed leaves while its products run.
+//
+// Where sequences are long, two blocks are a cluster and take neighbouring rows: each has every other page fetched, for both. They
+// walk the same tiles, of which the last, or with a window the first, may be one that a block's rows do not see.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_deal.cuh"
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/hopper.cuh"
 
 #ifdef LLMRT_HOPPER
@@ -23,6 +27,7 @@ namespace {
 
 constexpr int kRows = 128, kTile = 128; // rows of a block, keys of a tile
 constexpr int kStages = 2;
+constexpr int64_t kPairRows = 2048; // the longest sequence's, from which on blocks are paired: half a pair may have no rows
 constexpr int kThreads = 384; // a warpgroup that fetches and two that compute
 constexpr int kQueryWarps = 2, kBlockBytes = sizeof(RowBlock);
 
@@ -30,17 +35,18 @@ struct HopperParams {
   AttentionParams attention;
   CUtensorMap pages; // [pages][2 · kv_heads (keys, values) · page_size / 8][head_dim / 64][8 tokens][64]
   int seqs, max_group;
-  int numbers;   // row blocks have numbers below this
-  int *counters; // numbers that were drawn, blocks that have drawn their last; zero between calls
+  int numbers;   // row blocks, or pairs of them, have numbers below this
+  int *counters; // numbers that were drawn, clusters that have drawn their last; zero between calls
 };
 
 // Places in shared memory.
 struct Places {
   uint32_t queries, keys, values; // tiles
   uint32_t full, empty;           // barriers of tiles: keys, values
-  uint32_t rest;                  // barrier of values that need zeros behind them
+  uint32_t rest;                  // barriers of values that need zeros behind them
   uint32_t block, told, done;     // row blocks, two in turn; barriers: what they are is there, all are done with it
   uint32_t ready, asked;          // barriers: the row blocks' queries are there; one more row block will be needed soon
+  uint32_t mail, sent;            // row blocks that another block of the cluster has found, two in turn; barriers: they have come
 };
 
 static_assert(kBlockBytes == 48);
@@ -48,6 +54,14 @@ __device__ __forceinline__ void write_block(uint32_t to, const RowBlock &b) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(b.start), "r"(b.first_head), "r"(b.group), "r"(b.rows) : "memory");
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to + 16), "r"(b.row0), "r"(b.past), "r"(b.begin), "r"(b.tiles) : "memory");
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to + 32), "r"(b.seq), "r"(b.kv_head), "r"(b.context), "r"(b.none) : "memory");
+}
+__device__ __forceinline__ void send_block(uint32_t to, const RowBlock &b, uint32_t barrier) {
+  const auto four = [&](int at, int x, int y, int z, int w) {
+    send(to + at, make_float4(__int_as_float(x), __int_as_float(y), __int_as_float(z), __int_as_float(w)), barrier);
+  };
+  four(0, b.start, b.first_head, b.group, b.rows);
+  four(16, b.row0, b.past, b.begin, b.tiles);
+  four(32, b.seq, b.kv_head, b.context, b.none);
 }
 __device__ __forceinline__ RowBlock read_block(uint32_t from) {
   RowBlock b;
@@ -64,7 +78,7 @@ __device__ __forceinline__ RowBlock read_block(uint32_t from) {
 __device__ __forceinline__ void wait_turn(int warpgroup) { asm volatile("bar.sync %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
 __device__ __forceinline__ void give_turn(int warpgroup) { asm volatile("bar.arrive %0, 256;" ::"r"(3 + warpgroup) : "memory"); }
 
-template <typename T, int kDim> struct Hopper {
+template <typename T, int kDim, int kCluster> struct Hopper {
   static constexpr int kTileBytes = kTile * kDim * 2, kQueryBytes = kRows * kDim * 2;
   // Tiles of keys and values: for eight tokens, 1024 swizzled bytes of each 64 columns.
   static constexpr int kHalves = kDim / 64, kHalfBytes = 1024, kGroupBytes = kHalves * kHalfBytes;
@@ -72,27 +86,28 @@ template <typename T, int kDim> struct Hopper {
   static constexpr int kScores = kTile / 2, kOut = kDim / 2; // registers of 64 rows
 
   static constexpr int kChunks = kDim / 8; // of 16 bytes, in a row
-  using Dealt = RowBlocks<kRows, kTile>;
+  using Dealt = RowBlocks<kRows * kCluster, kTile>;
 
   // Where a chunk of a row of queries lies, and of the output that takes their place.
   static __device__ __forceinline__ uint32_t query_chunk(int row, int chunk) {
     return chunk / 8 * (kRows * 128) + row * 128 + (chunk % 8 ^ row % 8) * 16;
   }
 
-  // Called by one warp: finds row blocks when more are asked for, and tells the others.
+  // Called by one warp: finds row blocks when more are asked for, and tells the others, of all the cluster.
   static __device__ void deal(const HopperParams &params, const Places &at) {
     const AttentionParams &p = params.attention;
     const int lane = threadIdx.x % 32;
-    const bool dealt = static_cast<int>(gridDim.x) < params.numbers; // else a block has one number
+    const int clusters = static_cast<int>(gridDim.x) / kCluster;
+    const bool dealt = clusters < params.numbers; // else a cluster has one number
     Dealt row_blocks(p, params.seqs, params.max_group);
     auto draw = [&]() {
       wait_for_previous();
       int number = params.numbers;
       if (dealt && lane == 0)
-        number = static_cast<int>(gridDim.x) + atomicAdd(params.counters, 1);
+        number = clusters + atomicAdd(params.counters, 1);
       return __shfl_sync(0xffffffffu, number, 0);
     };
-    int number = static_cast<int>(blockIdx.x);
+    int number = static_cast<int>(blockIdx.x) / kCluster;
     for (int n = 0;; ++n) {
       if (n > 0) {
         barrier_wait(at.asked, n - 1 & 1);
@@ -106,22 +121,46 @@ template <typename T, int kDim> struct Hopper {
         barrier_wait(at.done + slot * 8, n / 2 & 1 ^ 1);
         write_block(at.block + slot * kBlockBytes, b);
         barrier_arrive(at.told + slot * 8);
+#pragma unroll
+        for (int r = 1; r < kCluster; ++r) {
+          b.row0 += kRows;
+          send_block(of_block(at.mail + slot * kBlockBytes, r), b, of_block(at.sent + slot * 8, r));
+        }
       }
       __syncwarp();
       if (b.tiles == 0)
         break;
     }
     wait_for_previous();
-    if (dealt && lane == 0 && atomicAdd(params.counters + 1, 1) == static_cast<int>(gridDim.x) - 1)
+    if (dealt && lane == 0 && atomicAdd(params.counters + 1, 1) == clusters - 1)
       params.counters[0] = params.counters[1] = 0; // everyone has drawn their last
+  }
+
+  // The same in the cluster's other blocks, by one thread: tells what the first block's warp has found.
+  static __device__ void deal_sent(const Places &at) {
+    const uint32_t first_done = of_block(at.done, 0);
+    for (int n = 0;; ++n) {
+      const int slot = n & 1;
+      barrier_expect(at.sent + slot * 8, kBlockBytes);
+      wait_for_blocks(at.sent + slot * 8, n / 2 & 1);
+      const RowBlock b = read_block(at.mail + slot * kBlockBytes);
+      barrier_wait(at.done + slot * 8, n / 2 & 1 ^ 1);
+      write_block(at.block + slot * kBlockBytes, b);
+      barrier_arrive(at.told + slot * 8);
+      arrive_at(first_done + slot * 8); // the next one may be sent to this one's place
+      if (b.tiles == 0)
+        break;
+    }
   }
 
   // Called by one warp: has the tiles fetched, a box a lane, in the order in which they are needed: K0, K1, V0, K2, V1, … Keys
   // behind the end of the context stay what they are in shared memory, for no row sees them; values there become zeros.
-  static __device__ void fetch_tiles(const HopperParams &params, const Places &at) {
+  // Every block of a cluster has its share of the boxes copied to all.
+  static __device__ void fetch_tiles(const HopperParams &params, const Places &at, int rank) {
     const AttentionParams &p = params.attention;
-    const int lane = threadIdx.x % 32, box_tokens = min(p.page_size, kTile), box_line = lane * box_tokens;
-    int taken = 0, rests = 0;
+    const int lane = threadIdx.x % 32, box_tokens = min(p.page_size, kTile / kCluster);
+    const int box_line = (lane * kCluster + rank) * box_tokens;
+    int taken = 0, rests = 0; // rests: parities of the barriers at.rest
     auto take = [&]() {
       const int slot = taken & 1;
       barrier_wait(at.told + slot * 8, taken / 2 & 1);
@@ -142,18 +181,24 @@ template <typename T, int kDim> struct Hopper {
       const int stage = count % kStages, use = count / kStages, which = (is_value ? kStages : 0) + stage;
       const int key0 = from.begin + tile * kTile, lines = min(from.context - key0, kTile);
       const bool short_values = is_value && lines < kTile;
-      const uint32_t to = (is_value ? at.values : at.keys) + stage * kTileBytes, barrier = short_values ? at.rest : at.full + which * 8;
+      const uint32_t to = (is_value ? at.values : at.keys) + stage * kTileBytes;
+      const uint32_t barrier = short_values ? at.rest + stage * 8 : at.full + which * 8;
       if (lane == 0) {
-        barrier_wait(at.empty + which * 8, use & 1 ^ 1);
+        barrier_wait(at.empty + which * 8, use & 1 ^ 1); // in all blocks of the cluster
         barrier_expect(barrier, (lines + box_tokens - 1) / box_tokens * box_tokens * kDim * 2);
       }
       __syncwarp();
-      if (box_line < lines)
-        copy_box(to + box_line / 8 * kGroupBytes, &params.pages, 0, 0, 0,
-                 (((is_value ? p.kv_heads : 0) + from.kv_head) * p.page_size + (key0 + box_line & p.page_size - 1)) / 8, page, barrier,
-                 kEvictNormal);
+      if (box_line < lines) {
+        const uint32_t box_to = to + box_line / 8 * kGroupBytes;
+        const int group = (((is_value ? p.kv_heads : 0) + from.kv_head) * p.page_size + (key0 + box_line & p.page_size - 1)) / 8;
+        if constexpr (kCluster > 1)
+          copy_box_to((1 << kCluster) - 1, box_to, &params.pages, 0, 0, 0, group, page, barrier, kEvictNormal);
+        else
+          copy_box(box_to, &params.pages, 0, 0, 0, group, page, barrier, kEvictNormal);
+      }
       if (short_values) {
-        barrier_wait(at.rest, rests++ & 1);
+        barrier_wait(barrier, rests >> stage & 1);
+        rests ^= 1 << stage;
         for (int line = lines + lane / 8; line < kTile; line += 4)
 #pragma unroll
           for (int h = 0; h < kHalves; ++h)
@@ -312,9 +357,14 @@ template <typename T, int kDim> struct Hopper {
         for (int i = 0; i < 4; ++i)
           weights[k][i] = pack<T>(s[k * 8 + i * 2], s[k * 8 + i * 2 + 1]);
     };
+    const uint32_t empty_there = kCluster > 1 ? of_block(at.empty, lane < kCluster ? lane : 0) : 0; // a lane for each block
     auto release = [&](int which) {
-      if (lane == 0)
+      if constexpr (kCluster > 1) {
+        if (lane < kCluster)
+          arrive_at(empty_there + which * 8);
+      } else if (lane == 0) {
         barrier_arrive(at.empty + which * 8);
+      }
     };
     // The rows that are complete: through the place of their queries, each warp its own, to the output in whole lines.
     auto write = [&](int n, const float (&sums)[2]) {
@@ -424,66 +474,85 @@ template <typename T, int kDim> struct Hopper {
 
   static __device__ void run(const HopperParams &params) {
     extern __shared__ char raw[];
-    __shared__ uint64_t barriers[4 * kStages + 8];
-    __shared__ __align__(16) RowBlock blocks[2];
+    __shared__ uint64_t barriers[5 * kStages + 9];
+    __shared__ __align__(16) RowBlock blocks[4];
+    const int rank = kCluster > 1 ? static_cast<int>(cluster_rank()) : 0;
     Places at;
-    at.queries = (shared_address(raw) + 1023) / 1024 * 1024;
+    at.queries = (shared_address(raw) + 1023) / 1024 * 1024; // like all places, the same in all blocks of a cluster
     at.keys = at.queries + 2 * kQueryBytes, at.values = at.keys + kStages * kTileBytes;
     at.full = shared_address(barriers), at.empty = at.full + 2 * kStages * 8, at.rest = at.empty + 2 * kStages * 8;
-    at.block = shared_address(blocks), at.told = at.rest + 8, at.done = at.told + 16, at.ready = at.done + 16, at.asked = at.ready + 16;
+    at.block = shared_address(blocks), at.mail = at.block + 2 * kBlockBytes;
+    at.told = at.rest + kStages * 8, at.done = at.told + 16, at.ready = at.done + 16, at.sent = at.ready + 16, at.asked = at.sent + 16;
     if (threadIdx.x == 0) {
       prefetch_map(&params.pages);
       for (int i = 0; i < 2 * kStages; ++i) {
         barrier_init(at.full + i * 8, 1);
-        barrier_init(at.empty + i * 8, 8); // lane 0 of each warp that computes
+        barrier_init(at.empty + i * 8, 8 * kCluster); // warps that compute
       }
-      barrier_init(at.rest, 1);
+      for (int i = 0; i < kStages; ++i)
+        barrier_init(at.rest + i * 8, 1);
       barrier_init(at.asked, 1);
       for (int i = 0; i < 2; ++i) {
         barrier_init(at.told + i * 8, 1);
-        barrier_init(at.done + i * 8, 1 + kQueryWarps + 8);
+        barrier_init(at.done + i * 8, 1 + kQueryWarps + 8 + (rank == 0 ? kCluster - 1 : 0));
+        barrier_init(at.sent + i * 8, 1);
         barrier_init(at.ready + i * 8, kQueryWarps);
       }
       fence_barriers();
     }
     __syncthreads();
+    if constexpr (kCluster > 1)
+      cluster_arrive_only(), cluster_wait(); // fence_barriers() has published the barriers
 
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
     if (warp < 4) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
       if (warp == 0)
-        fetch_tiles(params, at);
-      else if (warp == 1)
+        fetch_tiles(params, at, rank);
+      else if (warp == 1 && rank == 0)
         deal(params, at);
-      else
+      else if (warp == 1 && threadIdx.x % 32 == 0)
+        deal_sent(at);
+      else if (warp > 1)
         fetch_queries(params.attention, at);
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
       compute(params.attention, warp / 4 - 1, at);
     }
+    if constexpr (kCluster > 1) {
+      __syncwarp();
+      cluster_arrive(), cluster_wait(); // nobody leaves while others still tell its barriers
+    }
   }
 };
 
-template <typename T, int kDim> __global__ void __launch_bounds__(kThreads, 1) hopper_kernel(const __grid_constant__ HopperParams p) {
+template <typename T, int kDim, int kCluster>
+__global__ void __launch_bounds__(kThreads, 1) hopper_kernel(const __grid_constant__ HopperParams p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   let_next_start();
-  Hopper<T, kDim>::run(p);
+  Hopper<T, kDim, kCluster>::run(p);
 #endif
 }
 
-template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
+template <typename T, int kDim, int kCluster> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
   HopperParams params;
   params.attention = p;
   const uint64_t groups = uint64_t{2} * p.kv_heads * p.page_size / 8, pages = uint64_t{1} << 30; // more than there are
   params.pages = tensor_map(std::is_same_v<T, __half> ? DType::f16 : DType::bf16, p.pool, {64, 8, kDim / 64, groups, pages},
                             {kDim * 2, 128, kDim * 16, static_cast<uint64_t>(p.page_stride) * 2},
-                            {64, 8, kDim / 64, static_cast<uint32_t>(std::min(p.page_size, kTile)) / 8, 1});
-  allow_shared_memory<hopper_kernel<T, kDim>>();
+                            {64, 8, kDim / 64, static_cast<uint32_t>(std::min(p.page_size, kTile / kCluster)) / 8, 1});
+  allow_shared_memory<hopper_kernel<T, kDim, kCluster>>();
   params.seqs = a.S, params.max_group = a.max_group, params.counters = static_cast<int *>(a.workspace);
-  const int64_t blocks = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows) * p.kv_heads * a.S;
-  params.numbers = static_cast<int>(std::min<int64_t>(blocks, 1 << 30));
-  launch(hopper_kernel<T, kDim>, dim3(static_cast<unsigned>(std::min(params.numbers, device_limits().sms))), dim3(kThreads),
-         Hopper<T, kDim>::kBytes, stream, params);
+  const int64_t numbers = ceil_div(static_cast<int64_t>(a.max_query) * a.max_group, kRows * kCluster) * p.kv_heads * a.S;
+  params.numbers = static_cast<int>(std::min<int64_t>(numbers, 1 << 30));
+  const int clusters = std::min(params.numbers, device_limits().sms / kCluster);
+  launch_cluster(hopper_kernel<T, kDim, kCluster>, dim3(static_cast<unsigned>(clusters * kCluster)), dim3(kThreads),
+                 Hopper<T, kDim, kCluster>::kBytes, kCluster, stream, params);
+}
+template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
+  if (static_cast<int64_t>(a.max_query) * a.max_group >= kPairRows)
+    return run<T, kDim, 2>(a, p, stream);
+  run<T, kDim, 1>(a, p, stream);
 }
 
 } // namespace

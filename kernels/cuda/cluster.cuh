@@ -50,6 +50,8 @@ __device__ __forceinline__ void arrive_at(uint32_t barrier_there) {
 
 // Every thread of the cluster arrives, and later waits for all the others to have arrived.
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+// The same for who has published already what the others are to see, or has nothing to publish: without a fence for the whole GPU.
+__device__ __forceinline__ void cluster_arrive_only() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 } // namespace llmrt::cuda

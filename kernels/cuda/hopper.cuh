@@ -183,6 +183,12 @@ __device__ __forceinline__ void copy_box_to(uint16_t blocks, uint32_t to, const 
                "l"(map), "r"(x), "r"(y), "r"(barrier), "h"(blocks), "l"(policy)
                : "memory");
 }
+__device__ __forceinline__ void copy_box_to(uint16_t blocks, uint32_t to, const void *map, int x, int y, int z, int w, int v, uint32_t barrier,
+                                            uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8, %9;" ::"r"(to),
+               "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(barrier), "h"(blocks), "l"(policy)
+               : "memory");
+}
 // The copy engine takes a box from shared memory to (x, y) of a tensor map; what lies beyond the array is left out.
 __device__ __forceinline__ void store_box(const void *map, int x, int y, uint32_t from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y), "r"(from) : "memory");

@@ -243,6 +243,26 @@ TEST(Attention, DealtPrefill) {
   check({DType::bf16, 128, even(28, 4), {500}, {500}});
 }
 
+// Sequences so long that pairs of blocks share what they fetch: rows that fill no pair or only half of one, tiles that one of the
+// two does not see, pages of less and of more than a block's share, more pairs than are at work at once.
+TEST(Attention, PairedPrefill) {
+  check({DType::bf16, 128, even(28, 4), {500, 1, 40, 18}, {500, 77, 40, 300}});
+  check({DType::f16, 128, even(8, 2), {700}, {900}, 333});
+  check({DType::bf16, 64, even(8, 1), {300, 3, 17, 1}, {1000, 30, 17, 0}, 0, 20.0f, 8});
+  check({DType::f16, 64, even(2, 2), {2100, 130}, {2100, 200}});
+  for (int page_size : {32, 64, 128, 256})
+    check({DType::bf16, 128, even(8, 1), {270, 2}, {page_size == 64 ? 384 : 401, 50}, 100, 0, page_size, 48});
+  check({DType::bf16, 64, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2}, {260, 90}, {777, 90}});
+  std::mt19937 engine(6);
+  std::vector<int> queries = {290}, contexts = {300};
+  for (int i = 0; i < 24; ++i) {
+    queries.push_back(1 + int(engine() % 250));
+    contexts.push_back(queries.back() + int(engine() % 60));
+  }
+  check({DType::bf16, 64, even(16, 2), queries, contexts});
+  check({DType::f16, 64, even(16, 2), queries, contexts, 70});
+}
+
 TEST(Attention, UnevenGroupsAndWideGroups) {
   check({DType::bf16, 64, {0, 0, 1, 1, 1}, {1, 40, 7}, {100, 40, 30}});
   check({DType::bf16, 128, even(40, 2), {1, 5}, {50, 80}}); // 20 heads on one KV head: more rows than a decode block
