@@ -2,9 +2,9 @@
 //
 // A block, one a multiprocessor, takes 128 rows (token * group + head) of one sequence and KV head after the other. One warp
 // finds out which, one has the copy engine fetch tiles of 128 keys and values, page by page, two fetch the queries. Two
-// warpgroups of 64 rows compute. Each issues the next tile's scores and this tile's weighted values together and takes the
-// softmax while the latter run; they take turns, so that one has the tensor cores while the other takes its softmax. The
-// next tile may be the first of the next rows: what was computed leaves while its products run.
+// warpgroups of 64 rows, which keep their queries in registers, compute. Each issues the next tile's scores and this tile's
+// weighted values together and takes the softmax while the latter run; they take turns, so that one has the tensor cores while
+// the other takes its softmax. The next tile may be the first of the next rows: what was computed leaves while its products run.
 //
 // Where sequences are long, two blocks are a cluster and take neighbouring rows: each has every other page fetched, for both. They
 // walk the same tiles, of which the last, or with a window the first, may be one that a block's rows do not see.
@@ -261,7 +261,6 @@ template <typename T, int kDim, int kCluster> struct Hopper {
       }
       commit_copies();
       wait_copies<0>();
-      fence_async();
       __syncwarp();
       if (threadIdx.x % 32 == 0) {
         barrier_arrive(at.ready + slot * 8);
@@ -274,7 +273,7 @@ template <typename T, int kDim, int kCluster> struct Hopper {
     const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, tile_row = warpgroup * 64 + warp * 16;
     const float scale = p.softcap > 0 ? kLog2e : p.scale * kLog2e, inner = p.softcap > 0 ? p.scale / p.softcap : 0;
     float o[kOut], s[kScores], m[2], l[2], factor[2];
-    uint32_t weights[kTile / 16][4];
+    uint32_t queries[kDim / 16][4], weights[kTile / 16][4];
 #pragma unroll
     for (int i = 0; i < kOut; ++i)
       o[i] = 0;
@@ -298,14 +297,19 @@ template <typename T, int kDim, int kCluster> struct Hopper {
       seen_from = p.window ? b.past + min(row0 + 63, b.rows - 1) / b.group - p.window + 1 : 0;
       key0 = b.begin, left = b.tiles;
       barrier_wait(at.ready + slot * 8, blocks / 2 & 1);
+#pragma unroll
+      for (int d = 0; d < kDim / 16; ++d)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(queries[d][0]), "=r"(queries[d][1]), "=r"(queries[d][2]), "=r"(queries[d][3])
+                     : "r"(at.queries + slot * kQueryBytes + query_chunk(tile_row + lane % 16, d * 2 + lane / 16))
+                     : "memory");
       return true;
     };
     auto scores = [&](int count) {
-      const uint64_t q = tile_descriptor(at.queries + (blocks & 1) * kQueryBytes + warpgroup * (64 * 128), 0);
       const uint64_t k = tile_descriptor(at.keys + count % kStages * kTileBytes, 0, kGroupBytes);
 #pragma unroll
       for (int d = 0; d < kDim / 16; ++d)
-        wgmma_ss<T>(s, q + (d / 4 * (kRows * 128) + d % 4 * 32) / 16, k + (d / 4 * kHalfBytes + d % 4 * 32) / 16, d > 0);
+        wgmma_rs<T>(s, queries[d], k + (d / 4 * kHalfBytes + d % 4 * 32) / 16, d > 0);
       wgmma_commit();
     };
     auto add_values = [&](int count) {

@@ -80,6 +80,20 @@ template <typename T, int kCount> __device__ __forceinline__ void wgmma_rs(float
 #undef LLMRT_WGMMA
 }
 
+// d[64 rows, 128] (+)= a[64, 16] · b[128, 16]ᵀ; a in registers, b in shared memory with k contiguous.
+template <typename T> __device__ __forceinline__ void wgmma_rs(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int add) {
+#define LLMRT_WGMMA(type)                                                                                              \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %69, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type     \
+               " " LLMRT_REGS_64 ", {%64,%65,%66,%67}, %68, p, 1, 1, 0; }"                                             \
+               : LLMRT_OUTS_64                                                                                         \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add))
+  if constexpr (std::is_same_v<T, __half>)
+    LLMRT_WGMMA("f16");
+  else
+    LLMRT_WGMMA("bf16");
+#undef LLMRT_WGMMA
+}
+
 #undef LLMRT_TEN
 #undef LLMRT_EIGHT
 #undef LLMRT_OUTS_16
