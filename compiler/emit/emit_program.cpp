@@ -312,6 +312,7 @@ void ProgramEmitter::fill(exec::LinearOp op, fb::OpKindUnion &out) {
   t.stream_rows = static_cast<uint32_t>(op.getStreamRows());
   t.wide_rows = static_cast<uint32_t>(op.getWideRows());
   t.fused_rows = static_cast<uint32_t>(op.getFusedRows());
+  t.paired_rows = static_cast<uint32_t>(op.getPairedRows());
   out.Set(std::move(t));
 }
 

@@ -176,8 +176,9 @@ def Exec_LinearOp : Exec_Executed<"linear"> {
   let summary = "out[rows, N] = input[rows, K] · weight[N, K]ᵀ + bias[N]";
   let description = [{
     On GPUs the kernel depends on the rows of the step: up to `stream_rows` the one that streams the weight, up to
-    `wide_rows` those for large weights (of a product with a gate behind it, of any number), beyond that the library's. Up to `fused_rows` the launch also does the norm in
-    front and the add, gate, or rotation behind. All set by exec-select-kernels.
+    `wide_rows` those for large weights (of a product with a gate behind it, of any number), beyond that the library's. Up to
+    `fused_rows` the launch also does the norm in front and the add, gate, or rotation behind; of more than two rows and up to
+    `paired_rows`, the gate or rotation alone. All set by exec-select-kernels.
 
     Example:
     ```mlir
@@ -187,7 +188,8 @@ def Exec_LinearOp : Exec_Executed<"linear"> {
   }];
   let arguments = !con((ins Exec_BufferType:$input, Exec_WeightType:$weight, Optional<Exec_WeightType>:$bias,
                             Exec_BufferType:$out, DefaultValuedAttr<I64Attr, "0">:$stream_rows,
-                            DefaultValuedAttr<I64Attr, "0">:$wide_rows, DefaultValuedAttr<I64Attr, "0">:$fused_rows), Exec_Common);
+                            DefaultValuedAttr<I64Attr, "0">:$wide_rows, DefaultValuedAttr<I64Attr, "0">:$fused_rows,
+                            DefaultValuedAttr<I64Attr, "0">:$paired_rows), Exec_Common);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? `into` $out attr-dict `:`
     type($input) `,` type($weight) `,` type($out)

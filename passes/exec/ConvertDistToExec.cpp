@@ -121,7 +121,8 @@ void RankConverter::convertLinear(llm::LinearOp op) {
     width += cast<RankedTensorType>(output.getType()).getDimSize(1);
   Type element = cast<RankedTensorType>(op.getOutputs()[0].getType()).getElementType();
   Value out = bufferOfWidth(name, rowsOf(input), width, element);
-  builder.create<LinearOp>(op.getLoc(), input, w, bias, out, i64(0), i64(0), i64(0), kNoKernel, i64(0), layerOf(op));
+  IntegerAttr noRows = i64(0);
+  builder.create<LinearOp>(op.getLoc(), input, w, bias, out, noRows, noRows, noRows, noRows, kNoKernel, i64(0), layerOf(op));
   if (op.getOutputs().size() == 1) {
     buffers[op.getOutputs()[0]] = out;
     return;

@@ -31,7 +31,7 @@ static uint64_t placeWeights(ProgramOp program) {
 
 // The gate behind a product, where steps of some rows run the two as one launch.
 static GatedActOp gateOf(LinearOp linear) {
-  if (linear.getWideRows() == 0 && linear.getFusedRows() == 0)
+  if (linear.getWideRows() == 0 && linear.getFusedRows() == 0 && linear.getPairedRows() == 0)
     return {};
   auto gate = dyn_cast_or_null<GatedActOp>(nextExecuted(linear));
   return gate && resolveView(gate.getGate()).first == resolveView(linear.getOut()).first ? gate : GatedActOp();

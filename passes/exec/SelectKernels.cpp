@@ -112,13 +112,20 @@ static bool isGated(LinearOp op) {
   return gate && resolveView(gate.getGate()).first == resolveView(op.getOut()).first;
 }
 
+// Whether the product's columns are rotated behind it.
+static bool isRotated(LinearOp op) {
+  auto rope = dyn_cast_or_null<RopeOp>(nextExecuted(op));
+  return rope && resolveView(rope.getQ()).first == resolveView(op.getOut()).first;
+}
+
 // From the sweeps of bench_cuda_kernels on an H200 (docs/performance.md): of few rows, reading the weight is all there is. A
 // large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more. What stands next to a product
 // makes each of its blocks longer and saves launches, which pays where the residual is narrow and its rows are few: at 576
-// columns a layer of one row takes 16.9 us instead of 18.9, but of eight rows 21.1 instead of 19.1. In f32 no number of rows is the
-// library's, whose order of summation depends on it.
+// columns a layer of one row takes 16.9 us instead of 18.9, but of eight rows 21.1 instead of 19.1. A gate or a rotation alone is worth
+// it with large weights from four rows on: a layer of eight takes 126.0 us instead of 127.4 (7B), 72.0 instead of 73.5 (half of one). In
+// f32 no number of rows is the library's, whose order of summation depends on it.
 void Selector::chooseProduct(LinearOp op) {
-  constexpr int64_t kWideElements = 32 << 20, kFusedRows = 4, kNarrow = 1024;
+  constexpr int64_t kWideElements = 32 << 20, kPairedElements = 8 << 20, kFusedRows = 4, kNarrow = 1024;
   WeightType weight = op.getWeight().getType();
   Type out = op.getOut().getType().getElement();
   int64_t capability = topology.getDevices()[program.getDevice()].getCapability();
@@ -127,6 +134,8 @@ void Selector::chooseProduct(LinearOp op) {
   op.setStreamRows(out.isF32() && weight.getElement().isF32() ? kCudaAllRows : kCudaStreamRows);
   if ((isAdded(op) ? weight.getRows() : weight.getCols()) <= kNarrow)
     op.setFusedRows(kFusedRows);
+  else if (hopper && halves && weight.getRows() * weight.getCols() >= kPairedElements && (isGated(op) || isRotated(op)))
+    op.setPairedRows(kCudaStreamRows);
   if (hopper && halves && weight.getRows() * weight.getCols() >= kWideElements && weight.getRows() % 8 == 0 &&
       weight.getCols() % 8 == 0)
     op.setWideRows(isGated(op) ? kCudaAllRows : kCudaWideRows); // of many rows, the gate is worth a product of our own

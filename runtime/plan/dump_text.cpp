@@ -226,7 +226,8 @@ void TextDump::attributes(const Op &op) {
         " kv_head_of_q=", list(o->kv_head_of_q()), " scale=", o->scale(), " window=", o->window(), " softcap=",
         o->softcap());
   else if (const Linear *o = op.op_as_Linear(); o && (o->stream_rows() || o->wide_rows() || o->fused_rows()))
-    put(" stream_rows=", o->stream_rows(), " wide_rows=", o->wide_rows(), " fused_rows=", o->fused_rows());
+    put(" stream_rows=", o->stream_rows(), " wide_rows=", o->wide_rows(), " fused_rows=", o->fused_rows(), " paired_rows=",
+        o->paired_rows());
   else if (const GatedAct *o = op.op_as_GatedAct())
     put(" act=", name_of(o->act()));
   CommInfo comm = comm_of(op);

@@ -35,10 +35,13 @@ FusedProduct::Choice FusedProduct::choose(int64_t rows) const {
   const Choice wide = {.norm = false, .next = true, .wide = true};
   if (parts_.gate && parts_.input_apart && wide_product(linear(wide, rows), parts_.rows, true))
     return wide;
-  const bool next = parts_.add || parts_.gate || parts_.rope;
-  if (rows > parts_.rows.fused)
-    return {};
+  const bool pairs = parts_.gate || parts_.rope, next = parts_.add || pairs;
   const Choice both = {.norm = true, .next = true}, only_next = {.next = true}, only_norm = {.norm = true};
+  if (rows > parts_.rows.fused) {
+    constexpr int64_t kPairedFrom = 3; // plan.fbs: paired_rows
+    const bool paired = pairs && rows >= kPairedFrom && rows <= parts_.rows.paired && parts_.input_apart;
+    return paired && k::fused_linear_applies(linear(only_next, rows), fusion(only_next)) ? only_next : Choice{};
+  }
   const std::initializer_list<Choice> most_first = {both, only_next, only_norm}, norm_done = {only_next, both};
   for (Choice choice : parts_.norm_is_free ? norm_done : most_first) {
     if ((choice.norm && !parts_.norm) || (choice.next && !next))

@@ -20,7 +20,7 @@ std::string algorithm_context();
 // The plan's choice of kernels for a product: ours that streams the weight for so many rows at most, ours for large
 // weights for so many, the library's for more; and up to how many rows its neighbours are done in the same launch.
 struct ProductRows {
-  int64_t stream = 0, wide = 0, fused = 0;
+  int64_t stream = 0, wide = 0, fused = 0, paired = 0;
 };
 
 // Whether, of p.M rows, a kernel for large weights does the product, with the gate of its two halves if `gated`.

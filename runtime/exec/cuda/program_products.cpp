@@ -14,7 +14,7 @@ const ProgramBuilder::Product &ProgramBuilder::product(uint32_t op) {
   parts.linear = {out.data, out.ld, in.data, in.ld, weightData(o.weight()), vectorF32(o.bias()), 0, out.cols, in.cols,
                   in.type, type(weight(o.weight()).dtype()), out.type};
   // Plans from before they said so leave 0, and few rows are never the library's.
-  parts.rows = {o.stream_rows() ? int64_t{o.stream_rows()} : k::kSkinnyMaxRows, o.wide_rows(), o.fused_rows()};
+  parts.rows = {o.stream_rows() ? int64_t{o.stream_rows()} : k::kSkinnyMaxRows, o.wide_rows(), o.fused_rows(), o.paired_rows()};
   parts.bias_like_out = biasLike(o.bias(), out.type);
   parts.result = result.data, parts.ld_result = result.ld;
   parts.input_apart = n.input_apart, parts.norm_apart = n.norm_apart;
