@@ -261,11 +261,10 @@ template <typename T, int kDim, int kCluster> struct Hopper {
       }
       commit_copies();
       wait_copies<0>();
+      barrier_arrive(at.ready + slot * 8); // every thread for its own copies, as racecheck wants it
       __syncwarp();
-      if (threadIdx.x % 32 == 0) {
-        barrier_arrive(at.ready + slot * 8);
+      if (threadIdx.x % 32 == 0)
         barrier_arrive(at.done + slot * 8);
-      }
     }
   }
 
@@ -500,7 +499,7 @@ template <typename T, int kDim, int kCluster> struct Hopper {
         barrier_init(at.told + i * 8, 1);
         barrier_init(at.done + i * 8, 1 + kQueryWarps + 8 + (rank == 0 ? kCluster - 1 : 0));
         barrier_init(at.sent + i * 8, 1);
-        barrier_init(at.ready + i * 8, kQueryWarps);
+        barrier_init(at.ready + i * 8, kQueryWarps * 32);
       }
       fence_barriers();
     }
