@@ -1,5 +1,6 @@
 """What the end-to-end tests share: running llmc and llmrt, serving a plan, and reading the goldens."""
 import functools
+import itertools
 import json
 import os
 import re
@@ -115,16 +116,16 @@ def free_port() -> int:
 
 
 class Server:
-    """`llmrt serve` on a free port, as a context manager; leaving it checks that SIGTERM ends it well."""
+    """`llmrt serve` on a port that it finds free, as a context manager; leaving it checks that SIGTERM ends it well."""
+
+    numbers = itertools.count()
 
     def __init__(self, plan, *args, log=None, env={}):
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log_path = Path(log or f"{plan}.{self.port}.log")
+        self.log_path = Path(log or f"{plan}.{os.getpid()}-{next(Server.numbers)}.log")
         with open(self.log_path, "w") as log_file:
-            self.process = subprocess.Popen([str(PROGRAMS["llmrt"]), "serve", str(plan), "--port", str(self.port),
-                                             *map(str, args)], stdout=log_file, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL, env={**os.environ, **env})
+            self.process = subprocess.Popen([str(PROGRAMS["llmrt"]), "serve", str(plan), "--port", "0", *map(str, args)],
+                                            stdout=log_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                            env={**os.environ, **env})
         try:
             self._wait_until_healthy(60 * SLOW)
         except BaseException:
@@ -141,11 +142,13 @@ class Server:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             assert self.process.poll() is None, f"llmrt serve ended with {self.process.returncode}:\n{self.log()}"
-            try:
-                if httpx.get(self.url + "/health", timeout=5).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
+            if said := re.search(r"serving on (http://\S+:(\d+))", self.log()):
+                self.url, self.port = said[1], int(said[2])
+                try:
+                    if httpx.get(self.url + "/health", timeout=5).status_code == 200:
+                        return
+                except httpx.TransportError:
+                    pass
             time.sleep(0.02)
         raise AssertionError(f"not healthy after {seconds} s:\n{self.log()}")
 

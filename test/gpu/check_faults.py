@@ -107,7 +107,8 @@ def hidden():
 def too_few():
     if gpus() >= 6:
         return "not possible here: there are six GPUs"
-    return at_once("3x2", rf"rank {gpus()} of the plan's 6 .*{gpus() + 1} CUDA devices are needed, but there are {gpus()}: .*--share-devices")
+    return at_once("3x2", rf"rank {gpus()} of the plan's 6 .*{gpus() + 1} CUDA devices are needed, but there are {gpus()}"
+                          r"( \(CUDA_VISIBLE_DEVICES shows '[^']*'\))?: .*--share-devices")
 
 
 def held():
