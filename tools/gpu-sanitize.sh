@@ -80,9 +80,9 @@ shown "a bulk copy over what a warp has read, and met" refill_after_warp met
 shown "a bulk copy over what a warp has read, fenced, and met" refill_after_warp fenced
 # The tests compute their references on the CPU meanwhile, so they go side by side.
 for filter in 'Attention.HeadDims' 'Attention.DecodeSplits:Attention.UnevenGroupsAndWideGroups' 'Attention.DecodeOfRaggedBatches' \
-              'Attention.PrefillChunksAndWindows' 'SkinnyLinear.Ways:SkinnyLinear.OddKAndMixedTypes' 'FusedLinear.*' 'WideLinear.Gates' 'GatedLinear.Activations' \
-              'Narrow.FeedForward' 'Narrow.AttentionShapes' 'Rows.*:Rope.*:BeginStep.*' \
-              'Sample.*-Sample.Distributions:Sample.FiltersOfLargeVocabularies'; do
+              'Attention.PrefillChunksAndWindows' 'Attention.PairedPrefill' 'SkinnyLinear.Ways:SkinnyLinear.OddKAndMixedTypes' 'FusedLinear.*' 'WideLinear.Gates' 'GatedLinear.Activations' \
+              'Narrow.FeedForwardOfFewColumns' 'Narrow.AttentionShapes' 'Rows.*:Rope.*:BeginStep.*:FollowStep.*' \
+              'Sample.GreedyTakesTheLowestOfTies:Sample.NanRowSaysSo:Sample.FewRowsOfASmallVocabulary'; do
   all "${filter//\*/all}" "$folder/bin/cuda_kernels_test" --gtest_brief=1 --gtest_filter="$filter"
 done
 printf '[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20],[7],[3,2,1]]' >"$scratch/prompts.json"

@@ -48,30 +48,32 @@ TEST(Sample, GreedyTakesTheLowestOfTies) {
 }
 
 // Rows that the host knows to be greedy take a pass of their own, split by how many they are.
+void check_greedy(int64_t V, int R) {
+  std::vector<float> logits = random_floats(size_t(V) * R, uint32_t(R), 4.0f);
+  std::vector<int32_t> want;
+  for (int r = 0; r < R; ++r) {
+    auto begin = logits.begin() + r * V;
+    if (r % 3 == 0 && V > 8)
+      begin[V - 1] = begin[V / 2] = 100.0f;
+    if (r == 2)
+      std::fill(begin, begin + V, NAN);
+    if (r == 1)
+      std::fill(begin, begin + V, -INFINITY);
+    want.push_back(r == 2 ? -1 : int32_t(std::max_element(begin, begin + V) - begin));
+  }
+  DeviceBytes d_logits(logits.data(), logits.size() * 4), tokens(R * 4);
+  HostTokens host(static_cast<size_t>(R));
+  sample({tokens.as<int32_t>(), nullptr, d_logits.as<float>(), V, nullptr, R, V, true, host.tokens}, nullptr);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(tokens.read<int32_t>(), want) << V << " " << R;
+  EXPECT_EQ(host.read(), want) << V << " " << R;
+}
+
 TEST(Sample, AllGreedy) {
   for (int64_t V : {1, 7, 1000, 20000, 151936})
-    for (int R : {1, 3, 64, 100, 300}) {
-      if (V * R > 16 << 20)
-        continue;
-      std::vector<float> logits = random_floats(size_t(V) * R, uint32_t(R), 4.0f);
-      std::vector<int32_t> want;
-      for (int r = 0; r < R; ++r) {
-        auto begin = logits.begin() + r * V;
-        if (r % 3 == 0 && V > 8)
-          begin[V - 1] = begin[V / 2] = 100.0f;
-        if (r == 2)
-          std::fill(begin, begin + V, NAN);
-        if (r == 1)
-          std::fill(begin, begin + V, -INFINITY);
-        want.push_back(r == 2 ? -1 : int32_t(std::max_element(begin, begin + V) - begin));
-      }
-      DeviceBytes d_logits(logits.data(), logits.size() * 4), tokens(R * 4);
-      HostTokens host(static_cast<size_t>(R));
-      sample({tokens.as<int32_t>(), nullptr, d_logits.as<float>(), V, nullptr, R, V, true, host.tokens}, nullptr);
-      ASSERT_CUDA(cudaDeviceSynchronize());
-      EXPECT_EQ(tokens.read<int32_t>(), want) << V << " " << R;
-      EXPECT_EQ(host.read(), want) << V << " " << R;
-    }
+    for (int R : {1, 3, 64, 100, 300})
+      if (V * R <= 16 << 20)
+        check_greedy(V, R);
 }
 
 TEST(Sample, NanRowSaysSo) {
@@ -161,16 +163,24 @@ TEST(Sample, FiltersOfLargeVocabularies) {
   EXPECT_GT(survivors(std::vector<float>(V, -0.0f), 0, 1.0f, 300).size(), 290u);
 }
 
-TEST(Sample, ARowDoesNotDependOnItsBatch) {
-  const int64_t V = 49152;
-  std::vector<float> all = random_floats(64 * V, 3, 3.0f);
+// A row draws the same token among `count` rows as alone.
+void check_rows(int64_t V, int count) {
+  std::vector<float> all = random_floats(count * V, 3, 3.0f);
   std::vector<SampleRow> rows;
-  for (int i = 0; i < 64; ++i)
+  for (int i = 0; i < count; ++i)
     rows.push_back({0.9f, 0.95f, 0, i % 2 ? 40 : 0, 1000u + i, 5});
   std::vector<int32_t> together = draw(all, V, rows);
-  for (int i : {0, 1, 17, 63})
+  for (int i : {0, 1, count / 4 + 1, count - 1})
     EXPECT_EQ(draw(std::vector<float>(all.begin() + i * V, all.begin() + (i + 1) * V), V, {rows[i]})[0], together[i]);
-  EXPECT_GT(std::set<int32_t>(together.begin(), together.end()).size(), 50u);
+  EXPECT_GT(std::set<int32_t>(together.begin(), together.end()).size(), size_t(count) * 25 / 32);
+}
+
+TEST(Sample, ARowDoesNotDependOnItsBatch) { check_rows(49152, 64); }
+
+// Small enough for tools/gpu-sanitize.sh.
+TEST(Sample, FewRowsOfASmallVocabulary) {
+  check_rows(3000, 8);
+  check_greedy(20000, 3);
 }
 
 } // namespace
