@@ -4,35 +4,22 @@
 #include <cstring>
 
 #include "runtime/exec/packed_step.h"
+#include "test/unit/exec/small_step.h"
 
 using namespace llmrt::exec;
+using namespace llmrt::test;
 
 namespace {
 
+// Pages of the longest sequence that are not filled.
 StepLimits limits() {
-  StepLimits limits;
-  limits.max_model_len = 62, limits.max_num_seqs = 3, limits.max_batched_tokens = 8, limits.max_logits_rows = 4;
-  limits.page_size = 4, limits.num_pages = 20, limits.vocab = 100;
+  StepLimits limits = small_limits();
+  limits.max_model_len = 62;
   return limits;
 }
 
-// A prefill chunk of 3 tokens (positions 4…6) beside a decode at position 9.
-StepBatch step() {
-  StepBatch batch;
-  batch.id = 7;
-  batch.ids = {1, 2, 99, 4};
-  batch.positions = {4, 5, 6, 9};
-  batch.seq_starts = {0, 3, 4};
-  batch.context_lens = {7, 10};
-  batch.page_starts = {0, 2, 5};
-  batch.pages = {11, 3, 0, 19, 5};
-  batch.slot_mapping = {3 * 4 + 0, 3 * 4 + 1, 3 * 4 + 2, 5 * 4 + 1};
-  batch.logits_rows = {2, 3};
-  return batch;
-}
-
 TEST(PackedStep, HoldsEachListAtItsPlace) {
-  StepBatch batch = step();
+  StepBatch batch = small_step();
   batch.from_rows = {-1, -1, -1, 1};
   batch.sampling = {{.draw = true, .temperature = 0.5f, .top_p = 0.9f, .min_p = 0.1f, .top_k = 3, .seed = 4, .counter = 5},
                     {.draw = false, .temperature = 0.7f}};
