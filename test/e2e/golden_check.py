@@ -2,23 +2,15 @@
 import numpy as np
 
 import harness
+import layouts as model_layouts  # of test/golden/models, where harness looks
 
-# Layouts to try for every model; those with more stages than layers or more ranks than query heads drop out.
+# For every model; those with more stages than layers or more ranks than query heads drop out.
 LAYOUTS = ((1, 1), (2, 1), (1, 3), (3, 2), (5, 1))
 
 
 def layouts(names) -> list:
     """(name, tp, pp) of all legal layouts."""
-    out = []
-    for name in names:
-        if name in harness.specs.BY_NAME:
-            config = harness.specs.BY_NAME[name].config
-            heads, layers = config["num_attention_heads"], config["num_hidden_layers"]
-        else:
-            spec = harness.gguf_models.BY_NAME[name]
-            heads, layers = spec.heads, spec.layers
-        out += [(name, tp, pp) for tp, pp in LAYOUTS if tp <= heads and pp <= layers]
-    return out
+    return [(name, tp, pp) for name in names for tp, pp in model_layouts.legal(name, LAYOUTS, *model_layouts.shape(name))]
 
 
 def path_of(name):
