@@ -47,6 +47,9 @@ inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
 // kernels.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product;
 // and what stands for every number of rows.
 inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 64, kCudaAllRows = UINT32_MAX;
+// What the kernels take: kernels.h has attention() for head dimensions up to so many; rows.cu may keep a row of the residual in f32 in a
+// block's shared memory, of which some devices have 99 KiB; and a step's tokens are the rows of a grid.
+inline constexpr int64_t kCudaMostHeadDim = 256, kCudaMostResidual = 24 << 10, kCudaMostTokens = 65535;
 // kernels.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
 inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 

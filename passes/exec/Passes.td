@@ -38,6 +38,8 @@ def ExecSelectKernels : Pass<"exec-select-kernels", "::mlir::ModuleOp"> {
     members is the fastest, and, among three and more, `two_shot_bytes`, up to which two pushes are: by the links' bandwidth and
     latency.
 
+    Head dimensions, hidden sizes and steps that the CUDA kernels do not take are refused.
+
     With `keep-quantized`, a CPU weight all of whose tensors are of one block format that a kernel multiplies as it is
     (Q8_0; Q4_1 and Q4_0), in whole blocks, keeps that format: `!exec.weight<960, 576, !exec.quant<q4_1>, packed16>`.
   }];

@@ -24,13 +24,16 @@ public:
       : program(program), topology(topology), mesh(mesh), keepQuantized(keepQuantized), builder(program.getContext()),
         kind(topology.getDevices()[program.getDevice()].getKind()) {}
 
-  void run() {
+  LogicalResult run() {
     for (Operation &op : program.getBody().front()) {
+      if (kind == "cuda" && failed(checkCuda(&op)))
+        return failure();
       if (auto weight = dyn_cast<WeightOp>(op))
         chooseLayout(weight);
       else if (isExecuted(&op))
         chooseKernel(&op);
     }
+    return success();
   }
 
 private:
@@ -42,6 +45,7 @@ private:
   StringRef kind;
 
   bool onCpu(int64_t rank) const { return topology.getDevices()[mesh.getDevices()[rank]].getKind() == "cpu"; }
+  LogicalResult checkCuda(Operation *op);
   void chooseLayout(WeightOp weight);
   void chooseKernel(Operation *op);
   void chooseProduct(LinearOp op);
@@ -49,6 +53,21 @@ private:
   void chooseShots(AllReduceOp op);
 };
 } // namespace
+
+static LogicalResult atMost(Operation *op, const Twine &what, int64_t value, int64_t most, const char *remedy) {
+  return value <= most ? success()
+                       : op->emitError() << what << " " << value << " is more than the " << most << " that the CUDA kernels take: " << remedy;
+}
+
+// Shapes that CPUs take and GPUs do not, said before anyone carries the plan to one.
+LogicalResult Selector::checkCuda(Operation *op) {
+  constexpr const char *remedy = "compile for CPU devices";
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return atMost(op, "head dimension", attention.getHeadDim(), kCudaMostHeadDim, remedy);
+  if (isa<RmsNormOp, AddRmsNormOp>(op))
+    return atMost(op, "hidden size", cast<BufferType>(op->getOperand(0).getType()).getCols(), kCudaMostResidual, remedy);
+  return success();
+}
 
 // The block format that all parts of a weight have, in whole blocks, where a kernel multiplies it as it is.
 static QuantType commonFormat(WeightOp weight) {
@@ -194,8 +213,13 @@ struct SelectKernelsPass : llmc::exec::impl::ExecSelectKernelsBase<SelectKernels
       module.emitError() << "needs " << dist::kTopologyAttr << " and " << dist::kMeshAttr;
       return signalPassFailure();
     }
+    auto limits = module->getAttrOfType<dist::LimitsAttr>(dist::kLimitsAttr);
+    bool cuda = llvm::any_of(mesh.getDevices(), [&](int64_t device) { return topology.getDevices()[device].getKind() == "cuda"; });
+    if (cuda && limits && failed(atMost(module, "--max-batched-tokens", limits.getMaxBatchedTokens(), kCudaMostTokens, "lower it")))
+      return signalPassFailure();
     for (auto program : module.getOps<ProgramOp>())
-      Selector(program, topology, mesh, keepQuantized).run();
+      if (failed(Selector(program, topology, mesh, keepQuantized).run()))
+        return signalPassFailure();
   }
 };
 } // namespace
