@@ -54,7 +54,7 @@ template <typename T, int kDim, int kCluster> __device__ void run_block(const Ho
     barrier_init(at.asked, 1);
     for (int i = 0; i < 2; ++i) {
       barrier_init(at.told + i * 8, 1);
-      barrier_init(at.done + i * 8, 1 + kQueryWarps + 8 + (rank == 0 ? kCluster - 1 : 0));
+      barrier_init(at.done + i * 8, kThreads - 32 + (rank == 0 ? kCluster - 1 : 0)); // all but the warp that deals
       barrier_init(at.sent + i * 8, 1);
       barrier_init(at.ready + i * 8, kQueryWarps * 32);
     }

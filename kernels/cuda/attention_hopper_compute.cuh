@@ -148,9 +148,7 @@ __device__ void compute(const AttentionParams &p, int warpgroup, const Places &a
                                          static_cast<int64_t>(b.first_head + row % b.group) * kDim + chunk * 8),
                value);
     }
-    __syncwarp();
-    if (lane == 0)
-      barrier_arrive(at.done + slot * 8);
+    barrier_arrive(at.done + slot * 8);
   };
 
   wait_for_previous();

@@ -82,9 +82,7 @@ template <int kDim, int kCluster> __device__ void fetch_tiles(const HopperParams
     const int slot = taken & 1;
     barrier_wait(at.told + slot * 8, taken / 2 & 1);
     const RowBlock b = read_block(at.block + slot * kBlockBytes);
-    __syncwarp();
-    if (lane == 0)
-      barrier_arrive(at.done + slot * 8);
+    barrier_arrive(at.done + slot * 8);
     ++taken;
     return b;
   };
@@ -180,10 +178,8 @@ template <typename T, int kDim> __device__ void fetch_queries(const AttentionPar
     }
     commit_copies();
     wait_copies<0>();
-    barrier_arrive(at.ready + slot * 8); // every thread for its own copies, as racecheck wants it
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      barrier_arrive(at.done + slot * 8);
+    barrier_arrive(at.ready + slot * 8);
+    barrier_arrive(at.done + slot * 8);
   }
 }
 

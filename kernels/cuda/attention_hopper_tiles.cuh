@@ -21,7 +21,8 @@ struct HopperParams {
   int *counters; // numbers that were drawn, clusters that have drawn their last; zero between calls
 };
 
-// Places in shared memory.
+// Places in shared memory. At `done` and `ready` every thread arrives for what it has read or copied itself: where a warp surely is
+// together, the compiler leaves nothing of __syncwarp() that racecheck could see before one lane's arrival for all.
 struct Places {
   uint32_t queries, keys, values; // tiles
   uint32_t full, empty;           // barriers of tiles: keys, values
