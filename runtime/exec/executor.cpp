@@ -2,6 +2,7 @@
 #include "runtime/exec/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "runtime/exec/backend.h"
 #include "runtime/exec/ceilings.h"
@@ -59,7 +60,11 @@ public:
     std::vector<WeightRegion> regions;
     for (const auto &rank : ranks_)
       regions.push_back(rank->weights());
+    const auto before = std::chrono::steady_clock::now();
     load_weights(*plan_, regions, load);
+    start_times_.weights_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    for (const auto &rank : ranks_)
+      start_times_.weight_bytes += rank->memory().weights;
 
     for (uint32_t rank = 0; rank < count; ++rank)
       ranks_[rank]->ready(world_->rank(rank));
@@ -89,6 +94,7 @@ public:
 
   Ceilings measure_ceilings() override { return measure_host(plan_->root().model()->weight_dtype()); }
 
+  StartTimes start_times() const override { return start_times_; }
   std::vector<RankMemory> memory() const override {
     std::vector<RankMemory> result;
     for (const auto &rank : ranks_) {
@@ -101,6 +107,7 @@ public:
 private:
   std::shared_ptr<const plan::LoadedPlan> plan_;
   uint32_t num_pages_ = 0;
+  StartTimes start_times_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<comm::HostWorld> world_;
   std::unique_ptr<StepLoop> loop_; // last: its threads use all of the above

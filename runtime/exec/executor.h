@@ -101,6 +101,15 @@ struct RankMemory {
 struct Ceilings {
   double read_bytes_per_s = 0;    // plain reads of memory larger than any cache
   double matmul_flops_per_s = 0;  // large products in the plan's weight type
+  double to_device_bytes_per_s = 0; // copies from pinned memory of the host, to one device at a time; 0 on CPUs
+};
+
+// What create() took, in seconds, in order.
+struct StartTimes {
+  double devices_s = 0; // CUDA: finding them, memory on them, streams and libraries
+  double weights_s = 0; // from files, or drawn, to where they are used
+  double graphs_s = 0;  // CUDA: ranks that join each other, algorithms of products, graphs of decode steps
+  uint64_t weight_bytes = 0; // of all ranks
 };
 
 class Executor {
@@ -148,6 +157,8 @@ public:
   virtual bool follows() const { return false; }
 
   virtual std::vector<RankMemory> memory() const = 0;
+
+  virtual StartTimes start_times() const { return {}; }
 
   // Takes a second or two; no step may be in flight.
   virtual Ceilings measure_ceilings() { return {}; }

@@ -187,6 +187,7 @@ public:
   std::unique_ptr<exec::KernelTracer> trace_kernels() override { return executor_->trace_kernels(); }
   exec::Ceilings measure_ceilings() override { return executor_->measure_ceilings(); }
   std::vector<exec::RankMemory> memory() const override { return executor_->memory(); }
+  exec::StartTimes start_times() const override { return executor_->start_times(); }
 
   void drain() override {
     std::lock_guard lock(mutex_);

@@ -115,6 +115,9 @@ public:
   // Measured bytes of each rank, as the executor reports them.
   virtual std::vector<exec::RankMemory> memory() const = 0;
 
+  // See exec::Executor::start_times().
+  virtual exec::StartTimes start_times() const { return {}; }
+
   // Refuses new requests from now on (Draining); those accepted go on.
   virtual void drain() = 0;
   // Blocks until idle or until `seconds` have passed; true when idle.

@@ -3,6 +3,7 @@
 #include "runtime/plan/loaded_plan.h"
 #include "runtime/support/error.h"
 #include "tools/llmrt/bench_floor.h"
+#include "tools/llmrt/bench_load.h"
 #include "tools/llmrt/commands.h"
 #include "tools/llmrt/startup.h"
 #include "tools/llmrt/step_watch.h"
@@ -10,19 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
 #include <optional>
-#include <random>
-#include <thread>
 
 namespace llmrt::tool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
 struct BenchFlags {
@@ -36,80 +30,12 @@ struct BenchFlags {
   bool gaps = false, json = false;
 };
 
-double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
-
-double median(std::vector<double> v) {
-  if (v.empty())
-    return 0;
-  std::nth_element(v.begin(), v.begin() + static_cast<ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
-
-// One request's times.
-struct Track {
-  Clock::time_point submitted, first, last;
-  std::vector<Clock::time_point> tokens;
-  std::string error;
-};
-
-// Submits requests of random ids and collects their times.
-class Load {
-public:
-  Load(Engine &engine, const plan::Plan &plan) : engine_(engine), vocab_(static_cast<int32_t>(plan.model()->vocab())) {}
-
-  // Random prompts, so that no prefix is ever met twice.
-  void submit(int input, int output, Track &track) {
-    EngineRequest request;
-    std::uniform_int_distribution<int32_t> id(0, vocab_ - 1);
-    for (int i = 0; i < input; ++i)
-      request.prompt.push_back(id(random_));
-    request.sampling.temperature = 0;
-    request.sampling.max_tokens = static_cast<uint32_t>(output);
-    request.sampling.ignore_eos = true;
-    {
-      std::lock_guard lock(mutex_);
-      ++running_;
-    }
-    track.submitted = Clock::now();
-    request.on_event = [this, &track](RequestEvent &&event) {
-      const Clock::time_point now = Clock::now();
-      for (size_t i = 0; i < event.tokens.size(); ++i)
-        track.tokens.push_back(now);
-      if (!event.finish)
-        return;
-      track.last = now;
-      track.error = event.error;
-      std::lock_guard lock(mutex_);
-      --running_;
-      changed_.notify_all();
-    };
-    SubmitError error = SubmitError::None;
-    std::string message;
-    engine_.submit(std::move(request), error, message);
-    if (error != SubmitError::None)
-      throw Error("the benchmark's request was refused: " + message);
-  }
-
-  // Until at most `most` requests run.
-  void wait(int most) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return running_ <= most; });
-  }
-
-private:
-  Engine &engine_;
-  int32_t vocab_;
-  std::mt19937 random_{1};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int running_ = 0;
-};
-
 class Bench {
 public:
   // `watch` must outlive the engine.
   Bench(const BenchFlags &flags, Started &started, StepWatch &watch)
-      : flags_(flags), watch_(watch), loaded_(*started.plan), plan_(started.plan->root()), engine_(*started.engine), load_(engine_, plan_), floor_(floor_of(plan_)) {}
+      : flags_(flags), watch_(watch), loaded_(*started.plan), plan_(started.plan->root()), engine_(*started.engine),
+        start_seconds_(started.seconds), load_(engine_, plan_.model()->vocab()), floor_(floor_of(plan_)) {}
 
   ordered_json run() {
     ceilings_ = engine_.measure_ceilings();
@@ -119,6 +45,7 @@ public:
     result_["tp"] = plan_.tp(), result_["pp"] = plan_.pp();
     result_["read_bytes_per_s"] = ceilings_.read_bytes_per_s;
     result_["matmul_flops_per_s"] = ceilings_.matmul_flops_per_s;
+    start_up();
     burst(1, 32, 16); // warms up: algorithms, graphs, pages
     for (const std::string &what : flags_.what) {
       if (what == "latency")
@@ -143,9 +70,7 @@ private:
 
   std::vector<Track> burst(int count, int input, int output) {
     std::vector<Track> tracks(static_cast<size_t>(count));
-    for (Track &track : tracks)
-      load_.submit(input, output, track);
-    load_.wait(0);
+    load_.burst(tracks, input, output);
     for (const Track &track : tracks)
       if (!track.error.empty())
         throw Error("a request of the benchmark failed: " + track.error);
@@ -161,7 +86,7 @@ private:
 
   // Seconds of a decode step, from the tokens of all requests while all were decoding.
   static double step_seconds(const std::vector<Track> &tracks) {
-    Clock::time_point all_started = tracks[0].tokens.front(), first_done = tracks[0].tokens.back();
+    Track::Clock::time_point all_started = tracks[0].tokens.front(), first_done = tracks[0].tokens.back();
     for (const Track &track : tracks) {
       all_started = std::max(all_started, track.tokens.front());
       first_done = std::min(first_done, track.tokens.back());
@@ -171,7 +96,7 @@ private:
       for (size_t i = 1; i < track.tokens.size(); ++i)
         if (track.tokens[i - 1] >= all_started && track.tokens[i] <= first_done)
           gaps.push_back(seconds_between(track.tokens[i - 1], track.tokens[i]));
-    return median(gaps);
+    return quantile(gaps, 0.5);
   }
 
   // What a decode step cannot go below if all of it could overlap: bytes over bandwidth, or operations over the products' rate.
@@ -195,10 +120,10 @@ private:
       for (size_t t = 1; t < track.tokens.size(); ++t)
         gaps.push_back(seconds_between(track.tokens[t - 1], track.tokens[t]));
     }
-    const double token = median(gaps), floor = decode_floor(1, flags_.input + flags_.output / 2.0);
+    const double token = quantile(gaps, 0.5), floor = decode_floor(1, flags_.input + flags_.output / 2.0);
     say("latency     %4d in, %4d out: first token %.2f ms, then %.3f ms a token = %.1f tok/s; floor %.3f ms, %.0f%% of it\n",
-        flags_.input, flags_.output, median(first) * 1e3, token * 1e3, 1 / token, floor * 1e3, floor / token * 100);
-    result_["latency"] = {{"input", flags_.input},          {"output", flags_.output},       {"first_token_s", median(first)},
+        flags_.input, flags_.output, quantile(first, 0.5) * 1e3, token * 1e3, 1 / token, floor * 1e3, floor / token * 100);
+    result_["latency"] = {{"input", flags_.input},          {"output", flags_.output},       {"first_token_s", quantile(first, 0.5)},
                           {"token_s", token},               {"floor_s", floor},              {"share_of_floor", floor / token}};
   }
 
@@ -236,6 +161,20 @@ private:
     quiet();
     engine_.observe(nullptr);
     return result;
+  }
+
+  // What the start has taken; the first figure that a user waits for.
+  void start_up() {
+    const exec::StartTimes times = engine_.start_times();
+    const double bytes = static_cast<double>(times.weight_bytes), rate = bytes / times.weights_s;
+    say("start-up    %.2f s: devices %.2f, weights %.2f (%.2f GB at %.2f GB/s), graphs %.2f\n", start_seconds_, times.devices_s,
+        times.weights_s, bytes / 1e9, rate / 1e9, times.graphs_s);
+    result_["start_up"] = {{"seconds", start_seconds_},       {"devices_s", times.devices_s}, {"weights_s", times.weights_s},
+                           {"weight_bytes", times.weight_bytes}, {"graphs_s", times.graphs_s}};
+    if (const double copies = ceilings_.to_device_bytes_per_s; copies > 0) {
+      say("            copies to the devices %.2f GB/s: the weights' bytes in %.2f s\n", copies / 1e9, bytes / copies);
+      result_["start_up"]["to_device_bytes_per_s"] = copies;
+    }
   }
 
   // Until the engine is idle and no rank has a step left.
@@ -294,7 +233,7 @@ private:
         if (i)
           times.push_back(seconds_between(track.submitted, track.tokens.front()));
       }
-      const double seconds = median(times), t = tokens;
+      const double seconds = quantile(times, 0.5), t = tokens;
       const double flops = floor_.flops_per_token * t + floor_.flops_per_row + floor_.attention_flops * t * t / 2;
       say("prefill     %5d tokens: %.2f ms, %.0f tok/s, %.2f TFLOP/s = %.0f%% of the products' rate\n", tokens, seconds * 1e3,
           t / seconds, flops / seconds / 1e12, flops / seconds / ceilings_.matmul_flops_per_s * 100);
@@ -309,18 +248,8 @@ private:
       throw Error("requests of " + std::to_string(flags_.input) + " + " + std::to_string(flags_.output) +
                   " tokens do not fit this plan's max_model_len of " + std::to_string(plan_.limits()->max_model_len()));
     std::vector<Track> tracks(static_cast<size_t>(flags_.requests));
-    std::mt19937 random(2);
-    std::exponential_distribution<double> gap(flags_.rate > 0 ? flags_.rate : 1);
-    const Clock::time_point start = Clock::now();
-    for (Track &track : tracks) {
-      if (flags_.rate > 0)
-        std::this_thread::sleep_for(std::chrono::duration<double>(gap(random)));
-      else
-        load_.wait(flags_.concurrency - 1);
-      load_.submit(flags_.input, flags_.output, track);
-    }
-    load_.wait(0);
-    const double seconds = seconds_between(start, Clock::now());
+    const double seconds = flags_.rate > 0 ? load_.open_loop(tracks, flags_.rate, flags_.input, flags_.output)
+                                           : load_.closed_loop(tracks, flags_.concurrency, flags_.input, flags_.output);
     std::vector<double> first, token;
     size_t tokens = 0;
     for (const Track &track : tracks) {
@@ -330,15 +259,17 @@ private:
       first.push_back(seconds_between(track.submitted, track.tokens.front()));
       token.push_back(seconds_between(track.tokens.front(), track.last) / std::max<double>(1, double(track.tokens.size()) - 1));
     }
-    say("throughput  %d requests of %d in, %d out, %s: %.1f s, %.0f output tok/s; median first token %.1f ms, %.2f ms a token\n",
-        flags_.requests, flags_.input, flags_.output,
-        flags_.rate > 0 ? (std::to_string(flags_.rate) + " a second").c_str()
-                        : (std::to_string(flags_.concurrency) + " at once").c_str(),
-        seconds, static_cast<double>(tokens) / seconds, median(first) * 1e3, median(token) * 1e3);
+    char how[64];
+    std::snprintf(how, sizeof how, flags_.rate > 0 ? "%g a second" : "%g at once", flags_.rate > 0 ? flags_.rate : flags_.concurrency);
+    say("throughput  %d requests of %d in, %d out, %s: %.1f s, %.0f output tok/s; first token %.1f ms (99%%: %.1f), then %.2f ms a "
+        "token (99%%: %.2f)\n",
+        flags_.requests, flags_.input, flags_.output, how, seconds, static_cast<double>(tokens) / seconds, quantile(first, 0.5) * 1e3,
+        quantile(first, 0.99) * 1e3, quantile(token, 0.5) * 1e3, quantile(token, 0.99) * 1e3);
     result_["throughput"] = {{"requests", flags_.requests}, {"input", flags_.input},     {"output", flags_.output},
                              {"concurrency", flags_.concurrency}, {"rate", flags_.rate}, {"seconds", seconds},
                              {"output_tokens_per_s", static_cast<double>(tokens) / seconds},
-                             {"first_token_s", median(first)}, {"token_s", median(token)}};
+                             {"first_token_s", quantile(first, 0.5)}, {"first_token_s_99", quantile(first, 0.99)},
+                             {"token_s", quantile(token, 0.5)}, {"token_s_99", quantile(token, 0.99)}};
   }
 
   const BenchFlags &flags_;
@@ -346,7 +277,8 @@ private:
   const plan::LoadedPlan &loaded_;
   const plan::Plan &plan_;
   Engine &engine_;
-  Load load_;
+  double start_seconds_;
+  BenchLoad load_;
   Floor floor_;
   exec::Ceilings ceilings_;
   ordered_json result_;

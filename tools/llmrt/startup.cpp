@@ -198,6 +198,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
   s.engine = Engine::create(s.plan, options);
   bar.clear();
   notice_devices(s.plan->root(), s.engine->backend());
+  s.seconds = seconds_since(begin);
   if (report) {
     print_memory(*s.plan, s.engine->memory());
     if (bar.captured())
@@ -209,7 +210,7 @@ Started start(const StartFlags &flags, uint32_t max_queued_requests, bool report
                  "loaded %s in %.1f s: %u ranks (tp %u, pp %u), up to %u sequences of %u tokens, KV pages "
                  "for %llu tokens\n",
                  plan.model()->served_name() ? plan.model()->served_name()->c_str() : s.plan->path().c_str(),
-                 seconds_since(begin), s.plan->num_ranks(), plan.tp(), plan.pp(), limits.max_num_seqs(),
+                 s.seconds, s.plan->num_ranks(), plan.tp(), plan.pp(), limits.max_num_seqs(),
                  limits.max_model_len(),
                  static_cast<unsigned long long>(s.engine->stats().pages_total) * limits.page_size());
   }

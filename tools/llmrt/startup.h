@@ -33,6 +33,7 @@ struct StartFlags {
 struct Started {
   std::shared_ptr<const plan::LoadedPlan> plan;
   std::unique_ptr<Engine> engine;
+  double seconds = 0; // that it took
 };
 
 // The same, without an engine around the executor.

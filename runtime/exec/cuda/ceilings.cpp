@@ -67,6 +67,10 @@ Ceilings measure_device(k::DType type, const std::byte *data, size_t bytes) {
   Products products(32 << 20);
   const k::Linear call{y.data(), n, x.data(), n, w.data(), nullptr, n, n, n, type, type, type};
   ceilings.matmul_flops_per_s = 2.0 * n * n * n / timer.median(5, stream, [&] { products.linear(call, {}, nullptr, stream); });
+
+  const PinnedMemory from(matrix);
+  ceilings.to_device_bytes_per_s =
+      matrix / timer.median(3, stream, [&] { LLMRT_CHECK(cudaMemcpyAsync(x.data(), from.data(), matrix, cudaMemcpyHostToDevice, stream)); });
   return ceilings;
 }
 

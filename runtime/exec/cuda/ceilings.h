@@ -1,4 +1,4 @@
-// Measures what a GPU can do at most: plain reads, and cuBLASLt's large product.
+// Measures what a GPU can do at most: plain reads, cuBLASLt's large product, and copies from the host.
 #pragma once
 
 #include "kernels/cuda/dtype.h"

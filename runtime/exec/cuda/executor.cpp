@@ -80,6 +80,10 @@ public:
   CudaExecutor(std::shared_ptr<const plan::LoadedPlan> plan, const ExecutorOptions &options, StepDone on_done)
       : plan_(std::move(plan)) {
     const uint32_t count = plan_->num_ranks();
+    auto since = std::chrono::steady_clock::now();
+    const auto lap = [&since] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - std::exchange(since, std::chrono::steady_clock::now())).count();
+    };
     // What can be wrong with machine and files comes out before anything large is taken or read.
     const LiveMachine machine = live_machine();
     devices_ = place_ranks(*plan_, machine, options.share_devices);
@@ -87,7 +91,9 @@ public:
     WeightFiles(*plan_, options.plan_folder);
     check_room(*plan_, machine, devices_, open_devices(devices_));
     make_ranks(options);
+    start_times_.devices_s = lap();
     load(options);
+    start_times_.weights_s = lap();
 
     comm::HostWorldOptions world = exec::world_of(*plan_);
     for (comm::ChannelSpec &channel : world.channels)
@@ -130,6 +136,7 @@ public:
     loop.on_done = std::move(on_done);
     loop_ = std::make_unique<StepLoop>(std::move(loop), *world_);
     start->wait(count, options.on_capture);
+    start_times_.graphs_s = lap();
     if (!world_->aborted())
       return;
     watch_.arm(world_->reason(), kMostToEnd);
@@ -159,10 +166,12 @@ public:
       const Ceilings one = ranks_[rank]->measure_ceilings();
       sum.read_bytes_per_s += one.read_bytes_per_s;
       sum.matmul_flops_per_s += one.matmul_flops_per_s;
+      sum.to_device_bytes_per_s += one.to_device_bytes_per_s;
     }
     return sum;
   }
   std::unique_ptr<KernelTracer> trace_kernels() override { return open_tracer(devices_); }
+  StartTimes start_times() const override { return start_times_; }
   std::vector<RankMemory> memory() const override {
     std::vector<RankMemory> result;
     for (const auto &rank : ranks_)
@@ -214,6 +223,7 @@ private:
     for (uint32_t rank = 0; rank < plan_->num_ranks(); ++rank) {
       places.push_back(planned_places(plan_->program(rank)));
       destinations.push_back({ranks_[rank]->weights(), devices_[rank]});
+      start_times_.weight_bytes += plan_->program(rank).weight_bytes();
     }
     WeightLoad load;
     load.folder = options.plan_folder;
@@ -231,6 +241,7 @@ private:
   std::vector<int> devices_; // of each rank
   std::map<std::string, std::shared_ptr<AlgorithmCache>> caches_; // by context
   bool runs_ahead_ = false;
+  StartTimes start_times_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<comm::HostWorld> world_;
   // Once the threads have ended: no rank's memory goes while another rank's kernels write to it, or wait for it.
