@@ -17,13 +17,15 @@ using namespace mlir;
 using namespace llmc;
 using namespace llmc::exec;
 
-static std::string gib(double bytes) {
+static std::string sized(double bytes) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (std::abs(bytes) >= 1 << 30)
     os << llvm::format("%.2f GiB", bytes / (1 << 30));
-  else
+  else if (std::abs(bytes) >= 1 << 20)
     os << llvm::format("%.1f MiB", bytes / (1 << 20));
+  else
+    os << llvm::format("%.1f KiB", bytes / (1 << 10));
   return text;
 }
 
@@ -222,18 +224,18 @@ std::string PlanKvPagesPass::describe(const RankBudget &rank) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "device " << rank.device.getId() << " (rank " << program.getRank() << ", stage " << program.getStage()
-     << ") has " << gib(rank.budget) << " to use (" << llvm::format("%g", limits.getMemoryUtilization().getValueAsDouble())
-     << " of " << gib(rank.device.getMemory()) << "); weights take " << gib(*program.getWeightBytes())
-     << ", activations " << gib(*program.getArenaBytes()) << ", workspace and communication "
-     << gib(*program.getWorkspaceBytes() + *program.getCommBytes()) << ", the runtime "
-     << gib(rank.device.getReserved());
+     << ") has " << sized(rank.budget) << " to use (" << llvm::format("%g", limits.getMemoryUtilization().getValueAsDouble())
+     << " of " << sized(rank.device.getMemory()) << "); weights take " << sized(*program.getWeightBytes())
+     << ", activations " << sized(*program.getArenaBytes()) << ", workspace and communication "
+     << sized(*program.getWorkspaceBytes() + *program.getCommBytes()) << ", the runtime "
+     << sized(rank.device.getReserved());
   return text;
 }
 
 void PlanKvPagesPass::reportNoRoom(const RankBudget &rank) {
   uint64_t needed = rank.fixed + rank.pageBytes;
-  getOperation().emitError() << describe(rank) << ": " << gib(needed - rank.budget)
-                             << " are missing before the first KV page of " << gib(rank.pageBytes)
+  getOperation().emitError() << describe(rank) << ": " << sized(needed - rank.budget)
+                             << " are missing before the first KV page of " << sized(rank.pageBytes)
                              << "; use more ranks (--tp, --pp), a smaller --max-batched-tokens or --max-num-seqs, or a "
                                 "larger --memory-utilization";
 }
@@ -242,7 +244,7 @@ void PlanKvPagesPass::reportTooLong(const RankBudget &rank, int64_t longest) {
   int64_t needed = pagesPerSequence(limits.getMaxModelLen());
   getOperation().emitError() << describe(rank) << ": what is left holds " << rank.pages() << " KV pages of "
                              << limits.getPageSize() << " tokens, but one sequence of " << limits.getMaxModelLen()
-                             << " tokens needs " << needed << " (" << gib(static_cast<double>(needed) * rank.pageBytes)
+                             << " tokens needs " << needed << " (" << sized(static_cast<double>(needed) * rank.pageBytes)
                              << "); the largest that fits is --max-model-len " << longest
                              << ", or use more ranks or a larger --memory-utilization";
 }

@@ -29,9 +29,9 @@ exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : 
 
 // A longer context than fits: what is short, and the largest that fits; or, if nobody asked for it, shortened.
 
-// SHORT: warning: max_model_len is 240, not the model's 4096: device cpu0 (rank 0, stage 0) has 0.0 MiB to use
+// SHORT: warning: max_model_len is 240, not the model's 4096: device cpu0 (rank 0, stage 0) has 32.0 KiB to use
 // SHORT: dist.limits = #dist.limits<max_model_len = 240,
-// expected-error@+1 {{what is left holds 15 KV pages of 16 tokens, but one sequence of 4096 tokens needs 256 (0.2 MiB); the largest that fits is --max-model-len 240}}
+// expected-error@+1 {{what is left holds 15 KV pages of 16 tokens, but one sequence of 4096 tokens needs 256 (256.0 KiB); the largest that fits is --max-model-len 240}}
 module attributes {dist.limits = #dist.limits<max_model_len = 4096, max_num_seqs = 8, max_batched_tokens = 4, max_logits_rows = 2, page_size = 16, memory_utilization = 0.5, kv_dtype = f32>,
   dist.topology = #dist.topology<name = "t", hosts = ["h"], devices = [#dist.device<id = "cpu0", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 65536, reserved = 256, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>], links = []>} {
 exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64, weight_bytes = 16384 : i64, arena_bytes = 256 : i64, workspace_bytes = 256 : i64, comm_bytes = 256 : i64} {
