@@ -1,7 +1,7 @@
 // The activations of gated feed-forward layers.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/activation.h"
 
 namespace llmrt::cuda {
 

@@ -1,8 +1,8 @@
 // What the attention kernels share: resolved parameters, asynchronous copies, matrix loads, head groups.
 #pragma once
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/mma.cuh"
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // Memory set by a kernel, for graphs that are to hold nothing else.
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/fill.h"
 
 #include <algorithm>
 

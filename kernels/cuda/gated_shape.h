@@ -2,7 +2,7 @@
 // keeps what it found.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
 
 #include <vector>
 

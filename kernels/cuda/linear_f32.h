@@ -1,7 +1,7 @@
 // Products of f32 by f32: what skinny_linear() calls for them.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
 
 namespace llmrt::cuda {
 

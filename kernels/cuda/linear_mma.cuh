@@ -15,9 +15,10 @@
 
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
 #include "kernels/cuda/linear_shape.h"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/rope.h"
 #include "kernels/cuda/rotation.cuh"
 
 #include <cooperative_groups.h>

@@ -1,7 +1,7 @@
 // How skinny_linear() cuts a product up; the bench walks through them, choose_linear_shape() keeps what it found.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
 
 namespace llmrt::cuda {
 

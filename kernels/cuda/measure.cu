@@ -1,6 +1,6 @@
 // Kernels that measure a device: the fastest plain read, and random data for products.
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/measure.h"
 
 #include <utility>
 

@@ -6,7 +6,8 @@
 // As in kernels.h, functions launch and return; raw device pointers, shapes in comments.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/activation.h"
+#include "kernels/cuda/rope.h"
 
 namespace llmrt::cuda {
 

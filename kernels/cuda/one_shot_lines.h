@@ -1,7 +1,7 @@
 // All-reduce in one shot whose messages go in whole lines (one_shot_lines.cu); one_shot_all_reduce() chooses it.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rank_sum.h"
 
 namespace llmrt::cuda {
 

@@ -1,6 +1,6 @@
 // Rotary embedding with the optional norm of each head in front, and the append of keys and values to their pages.
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rope.h"
 #include "kernels/cuda/rotation.cuh"
 
 #include <type_traits>

@@ -2,7 +2,8 @@
 // by latency.
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rank_sum.h"
+#include "kernels/cuda/rows.h"
 
 #include <utility>
 

@@ -5,8 +5,8 @@
 // and the value at which the kept mass reaches p. Every thread has bins of its own, so there are no atomics: sums come in a
 // fixed order, and the time does not depend on the values. Noise is a hash of (seed, counter, token): the same request draws the same tokens whatever
 // else is in the batch.
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sample.cuh"
+#include "kernels/cuda/sample.h"
 
 #include <utility>
 

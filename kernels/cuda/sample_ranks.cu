@@ -4,9 +4,9 @@
 //
 // A message is sixteen bytes, and each half brings the number of the call. Boxes are used by turns (two): a rank pushes
 // call n + 2 only after its call n + 1 has ended, which has seen what each peer pushed when its call n had ended.
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/peers.cuh"
 #include "kernels/cuda/sample.cuh"
+#include "kernels/cuda/token_round.h"
 
 namespace llmrt::cuda {
 

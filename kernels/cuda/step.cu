@@ -1,7 +1,7 @@
 // The first kernel of a step: lays its inputs out for the others, and fills in the tokens that the step before drew. Or moves those
 // of the step before one token further; what is new about them fits into the launch.
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/step.h"
 
 #include <algorithm>
 

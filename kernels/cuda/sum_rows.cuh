@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rank_sum.h"
 
 namespace llmrt::cuda {
 

@@ -14,7 +14,7 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/hopper.cuh"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
 #include "kernels/cuda/mma.cuh"
 
 #ifdef LLMRT_HOPPER

@@ -4,6 +4,7 @@
 #include "test/bench/bench_gated.h"
 
 #include "kernels/cuda/gated_shape.h"
+#include "kernels/cuda/rows.h"
 
 #include <cublasLt.h>
 

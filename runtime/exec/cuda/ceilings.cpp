@@ -1,6 +1,6 @@
 #include "runtime/exec/cuda/ceilings.h"
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/measure.h"
 #include "runtime/exec/cuda/products.h"
 
 #include <algorithm>

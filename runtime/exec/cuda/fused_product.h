@@ -1,7 +1,8 @@
 // A product and those of its neighbours in the program that one launch does with it, which depends on the number of rows.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
+#include "kernels/cuda/rope.h"
 #include "runtime/exec/cuda/narrow_layers.h"
 #include "runtime/exec/cuda/products.h"
 #include "runtime/exec/cuda/program.h"

@@ -1,5 +1,5 @@
 // Graphs as they are launched fastest.
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/fill.h"
 #include "runtime/exec/cuda/handles.h"
 
 #include <vector>

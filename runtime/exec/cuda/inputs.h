@@ -2,7 +2,7 @@
 // then lays it out at addresses that do not depend on the step, so that captured graphs find it again.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/step.h"
 #include "runtime/exec/cuda/handles.h"
 #include "runtime/exec/step.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/exec/cuda/nccl_group.h"
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rows.h"
 
 #include <atomic>
 #include <chrono>

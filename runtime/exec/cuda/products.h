@@ -1,7 +1,7 @@
 // Products of many rows through cuBLASLt, which picks an algorithm per shape; of fewer rows through our own kernels.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linear.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/exec/cuda/handles.h"
 

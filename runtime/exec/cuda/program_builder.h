@@ -2,6 +2,8 @@
 // narrow layers (program_narrow.cpp), what ranks do together (program_comm.cpp).
 #pragma once
 
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/rows.h"
 #include "runtime/exec/cuda/fused_product.h"
 #include "runtime/exec/cuda/narrow_layers.h"
 #include "runtime/exec/cuda/program.h"

@@ -2,7 +2,7 @@
 // its inboxes, its peers' inboxes, and the words through which host and kernels tell each other how far they are.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rank_sum.h"
 #include "runtime/exec/cuda/device_part.h"
 #include "runtime/exec/cuda/handles.h"
 #include "runtime/plan/loaded_plan.h"

@@ -2,7 +2,7 @@
 // box, its peers' boxes, and the number of the next call.
 #pragma once
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/token_round.h"
 #include "runtime/exec/cuda/handles.h"
 
 #include <cstdint>

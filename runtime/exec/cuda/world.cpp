@@ -1,6 +1,8 @@
 #include "runtime/exec/cuda/world.h"
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/peers.h"
+#include "kernels/cuda/rank_sum.h"
+#include "kernels/cuda/token_round.h"
 #include "runtime/exec/cuda/meeting.h"
 #include "runtime/plan/access.h"
 

@@ -1,5 +1,7 @@
 // Sums, gathers and tokens of ranks that meet on the host: they exchange pointers and events there and read each other's memory.
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/peers.h"
+#include "kernels/cuda/rank_sum.h"
+#include "kernels/cuda/rows.h"
 #include "runtime/exec/cuda/meeting.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Rows that stages pass on: through a staging slot in the sender's memory where GPUs reach each other's, else through the host's.
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rows.h"
 #include "runtime/exec/cuda/meeting.h"
 #include "runtime/plan/access.h"
 
