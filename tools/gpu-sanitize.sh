@@ -23,6 +23,7 @@ if [ "${version%%.*}" -lt 2026 ]; then
   exit 1
 fi
 echo "compute-sanitizer $version"
+export CUDA_MODULE_LOADING=LAZY # the kernel tests load all kernels unless told otherwise, and the tool looks at all that are loaded
 scratch=$(mktemp -d)
 # Whoever stops this script stops the tools, and what they look at, too: timeout hands the signal on.
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT

@@ -1,14 +1,11 @@
 // The all-reduces of ranks that write each other's memory, in one shot and in two, a thread a rank: over as many GPUs as there
-// are, several ranks on one where there are too few. Against double precision; the same bits on every rank; calls of changing sizes behind each other; replayed graphs. Kernels
-// that wait for each other on one GPU must have been loaded before: a group of one has done that.
-#include "test/unit/cuda/device_data.h"
+// are, several ranks on one where there are too few. Against double precision; the same bits on every rank; calls of changing sizes
+// behind each other; replayed graphs.
+#include "test/unit/cuda/ranks.h"
 
 #include <array>
-#include <atomic>
 #include <barrier>
-#include <chrono>
 #include <memory>
-#include <thread>
 
 namespace llmrt::cuda::testing {
 namespace {
@@ -29,11 +26,10 @@ public:
     box_ = one_shot_inbox(count, kMostBytes, kMostRows);
     two_box_ = two_shot_inbox(count, kMostBytes, kMostRowBytes, kMostRows);
     const size_t bytes = static_cast<size_t>(way == Way::two_shots ? two_box_.bytes() : box_.bytes());
-    cudaGetDeviceCount(&devices_);
     for (int r = 0; r < count; ++r) {
-      cudaSetDevice(device(r));
-      for (int other = 0; other < std::min(count, devices_); ++other)
-        if (other != device(r) && cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled)
+      cudaSetDevice(device_of(r));
+      for (int other = 0; other < std::min(count, devices()); ++other)
+        if (other != device_of(r) && cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled)
           cudaGetLastError();
       cudaMalloc(&inbox_[r], bytes);
       cudaMemset(inbox_[r], 0, bytes);
@@ -49,12 +45,11 @@ public:
       cudaFree(inbox_[r]), cudaFree(state_[r]);
     cudaFreeHost(host_);
   }
-  int count() const { return count_; }
   // Members share a GPU. Kernels that are started early behind a waiting one could then fill it, and keep out the one that is
   // waited for: a call at a time.
-  bool crowded() const { return count_ > devices_; }
-  int device(int rank) const { return rank % devices_; }
-  uint32_t &given_up() { return host_[63]; }
+  bool crowded() const { return share_devices(count_); }
+  bool given_up() const { return host_[63] != 0; }
+  void give_up() { std::atomic_ref(host_[63]).store(1); }
   uint32_t at(int rank) const { return host_[rank]; }
 
   // A call of rank `rank`; with residual and norm where `norm` says so.
@@ -74,7 +69,7 @@ public:
   }
 
 private:
-  int count_, devices_ = 0;
+  int count_;
   Way way_;
   InboxShape box_;
   TwoShotShape two_box_;
@@ -94,19 +89,18 @@ struct Part {
 
 void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, Way way) {
   SCOPED_TRACE(::testing::Message() << count << " ranks, type " << int(act) << (graph ? ", graph" : ""));
-  if (count > 1)
-    check(1, act, shapes, false, way);
   Group group(count, way);
   std::vector<std::vector<std::unique_ptr<Part>>> parts(count);
   for (int r = 0; r < count; ++r) {
-    ASSERT_CUDA(cudaSetDevice(group.device(r)));
+    ASSERT_CUDA(cudaSetDevice(device_of(r)));
     for (const Shape &s : shapes)
       parts[r].push_back(std::make_unique<Part>(r, s, act));
+    ASSERT_CUDA(cudaDeviceSynchronize());
   }
   std::atomic<int> failed{0};
   std::barrier together(count);
   auto serve = [&](int rank) {
-    cudaSetDevice(group.device(rank));
+    cudaSetDevice(device_of(rank));
     cudaStream_t stream = nullptr;
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     auto all = [&] {
@@ -143,12 +137,16 @@ void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, W
     failed += cudaStreamSynchronize(stream) != cudaSuccess;
     cudaStreamDestroy(stream);
   };
-  std::vector<std::thread> threads;
-  for (int r = 0; r < count; ++r)
-    threads.emplace_back(serve, r);
-  for (std::thread &t : threads)
-    t.join();
+  {
+    const GivesUpLate late([&] { group.give_up(); });
+    std::vector<std::thread> threads;
+    for (int r = 0; r < count; ++r)
+      threads.emplace_back(serve, r);
+    for (std::thread &t : threads)
+      t.join();
+  }
   ASSERT_EQ(failed, 0);
+  ASSERT_FALSE(group.given_up()) << "ranks waited for each other in vain";
 
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Shape &s = shapes[i];
@@ -169,7 +167,7 @@ void check(int count, DType act, const std::vector<Shape> &shapes, bool graph, W
     }
     std::vector<unsigned char> first;
     for (int r = 0; r < count; ++r) {
-      ASSERT_CUDA(cudaSetDevice(group.device(r)));
+      ASSERT_CUDA(cudaSetDevice(device_of(r)));
       const auto bits = (s.norm ? parts[r][i]->out : parts[r][i]->data.device).read<unsigned char>();
       if (r == 0)
         first = bits;
@@ -186,11 +184,10 @@ const std::vector<Shape> kShapes = {{1, 3584, false}, {1, 3584, true}, {32, 512,
 
 // All of it is carried by lines of whole links only where those are whole: over NVLink, or within one GPU.
 bool links_are(Way way) {
-  int devices = 0;
-  cudaGetDeviceCount(&devices);
+  const int used = std::min(devices(), kMostRanks);
   bool whole = true;
-  for (int a = 0; way == Way::lines && a < std::min(devices, 3); ++a)
-    for (int b = 0; b < std::min(devices, 3); ++b)
+  for (int a = 0; way == Way::lines && a < used; ++a)
+    for (int b = 0; b < used; ++b)
       whole = whole && whole_lines_between(a, b);
   return whole;
 }
@@ -203,36 +200,28 @@ protected:
   }
 };
 
-// How many rows `count` ranks can have so that all their blocks, of one row each, run at once where ranks share a GPU: a block
-// that waits keeps out the one that it waits for. As many as there are where none shares.
-int64_t most_rows(int count) {
-  int devices = 0;
-  cudaGetDeviceCount(&devices);
-  cudaDeviceProp prop{};
-  cudaGetDeviceProperties(&prop, 0);
-  return count <= devices ? kMostRows : prop.multiProcessorCount / ((count + devices - 1) / devices);
-}
-
 TEST_P(AllReduce, EqualsTheSumOfAllRanks) {
-  for (int count : {2, 3})
+  for (int count : {1, 2, 3, 4, 8})
     for (DType act : {DType::bf16, DType::f16, DType::f32}) {
       std::vector<Shape> shapes;
-      for (const Shape &s : kShapes)
-        if (s.T * s.H * static_cast<int64_t>(dtype_bytes(act)) <= kMostBytes && s.T <= most_rows(count))
+      for (const Shape &s : kShapes) // a block carries a row
+        if (s.T * s.H * static_cast<int64_t>(dtype_bytes(act)) <= kMostBytes && s.T <= most_blocks(count, kMostRows))
           shapes.push_back(s);
       check(count, act, shapes, false, GetParam());
+      if (HasFatalFailure())
+        return;
     }
 }
 
 TEST_P(AllReduce, ReplaysInGraphs) {
-  int devices = 0;
-  ASSERT_CUDA(cudaGetDeviceCount(&devices));
-  if (devices < 2)
+  if (devices() < 2)
     GTEST_SKIP() << "needs two GPUs";
   std::vector<Shape> shapes;
   for (int i = 0; i < 40; ++i)
     shapes.push_back(kShapes[i * 3 % kShapes.size()]);
-  check(2, DType::bf16, shapes, true, GetParam());
+  for (int count : kRankCounts)
+    if (!share_devices(count))
+      check(count, DType::bf16, shapes, true, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, AllReduce, ::testing::Values(Way::lines, Way::one_shot, Way::two_shots), [](const auto &info) {
@@ -242,9 +231,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, AllReduce, ::testing::Values(Way::lines, Way::one
 // A rank that never comes: the others stop once the host gives the group up, and say where they are.
 TEST_P(AllReduce, GivesUpWhenTold) {
   const Shape shape = {100, 512, false};
-  check(1, DType::bf16, {shape}, false, GetParam());
   Group group(2, GetParam());
-  ASSERT_CUDA(cudaSetDevice(group.device(0)));
+  ASSERT_CUDA(cudaSetDevice(device_of(0)));
   Part part(0, shape, DType::bf16);
   cudaStream_t stream = nullptr;
   ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -252,7 +240,7 @@ TEST_P(AllReduce, GivesUpWhenTold) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(group.at(0), 17u);
-  reinterpret_cast<std::atomic<uint32_t> &>(group.given_up()).store(1);
+  group.give_up();
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   ASSERT_CUDA(cudaStreamDestroy(stream));
 }
