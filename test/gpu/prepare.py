@@ -24,13 +24,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import big_model  # noqa: E402
 import gguf_models  # noqa: E402
+import layouts  # noqa: E402
 import make_models  # noqa: E402
 import specs  # noqa: E402
 
 BUILD = Path(os.environ.get("LLMC_BUILD_DIR", ROOT / "build"))
 LAYOUTS = ((1, 1), (2, 1), (1, 2), (3, 2), (2, 2), (5, 1))
 BF16_LAYOUTS = ((1, 1), (3, 2), (2, 2), (5, 1))
-BIG = ("Qwen2.5-7B:3", "Qwen3-8B:3", "Llama-3.1-8B:3", "Mistral-7B-v0.3:3", "SmolLM2-135M:30")
+BIG = ("Qwen2.5-7B:4", "Qwen3-8B:3", "Llama-3.1-8B:3", "Mistral-7B-v0.3:3", "SmolLM2-135M:30")
 CAPABILITY = None  # --capability
 SMOLLM2 = ROOT / ".cache/models/SmolLM2-135M-Instruct"
 # Bare Ubuntu images have these neither installed nor of the right version.
@@ -86,8 +87,10 @@ def prepare_big(out, spec):
     folder = out / "big" / name
     big_model.outline(name, str(folder), int(layers) if layers else None)
     topo = out / "big-topo.json"
-    longest = min(10240, json.loads((folder / "config.json").read_text())["max_position_embeddings"])
-    for tp, pp in BF16_LAYOUTS if layers else LAYOUTS:
+    config = json.loads((folder / "config.json").read_text())
+    longest = min(10240, config["max_position_embeddings"])
+    few = layouts.legal(name, BF16_LAYOUTS, config["num_attention_heads"], config["num_hidden_layers"])
+    for tp, pp in few if layers else LAYOUTS:
         # Ranks that share one GPU of 141 GB share its memory; plans of few layers run several at a time. NCCL's part of it is
         # planned for every rank.
         topology(topo, tp * pp, f"{max((16 if layers else 130) * 1024 // (tp * pp), 5120)}MiB")
@@ -108,14 +111,7 @@ def prepare_golden(out, name, topo):
             make_models.build(specs.BY_NAME[name], str(folder))
         else:
             gguf_models.build(gguf_models.BY_NAME[name], str(folder))
-    if name in specs.BY_NAME:
-        config = specs.BY_NAME[name].config
-        heads, layers = config["num_attention_heads"], config["num_hidden_layers"]
-    else:
-        heads, layers = gguf_models.BY_NAME[name].heads, gguf_models.BY_NAME[name].layers
-    for tp, pp in LAYOUTS:
-        if tp > heads or pp > layers:
-            continue
+    for tp, pp in layouts.legal(name, LAYOUTS, *layouts.shape(name)):
         compile_plan(folder, f"float32-{tp}x{pp}.fb", tp, pp, "float32", topo, "--max-batched-tokens", "64", "--max-num-seqs", "64")
         if name in specs.BY_NAME and (tp, pp) in BF16_LAYOUTS:  # transformers reads these as they are
             compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-batched-tokens", "256", "--max-num-seqs", "64")
