@@ -1,7 +1,7 @@
 // All-reduce by size over the GPUs of this machine, for each way that ranks talk: our kernels in one shot (also without lines, as
 // over PCIe) and in two, and NCCL, in CUDA graphs, each also with residual and RMSNorm; and ranks that meet on the host, over P2P and
-// through host memory. bf16, rows of up to 4096. Prints microseconds a call, and before that the device memory that NCCL's
-// communicator takes.
+// through host memory. bf16, rows of up to 4096. Prints microseconds a call, before that the device memory that NCCL's
+// communicator takes, and in the end the sizes from which on two shots and NCCL are the faster.
 //
 //   bench_collectives [RANKS [push]]     default: as many as there are GPUs; push: our kernels alone
 #include "kernels/cuda/kernels.h"
@@ -18,8 +18,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <memory>
-#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,7 +37,7 @@ using exec::cuda::RankLink;
     }                                                                                                                  \
   } while (0)
 
-constexpr int64_t kH = 4096, kMost = 64 << 20, kPushMost = 8 << 20, kRowBytes = kH * 2;
+constexpr int64_t kH = 4096, kMost = 64 << 20, kPushMost = 32 << 20, kRowBytes = kH * 2;
 constexpr int kCalls = 40, kRounds = 7;
 
 struct RankState {
@@ -49,6 +50,27 @@ struct RankState {
 };
 
 enum class Way { one_shot, one_shot_no_lines, two_shots };
+
+// Microseconds of a size: one shot, without lines, two shots, NCCL, those four with norm, peer, host; 0: not timed.
+struct Line {
+  int64_t bytes;
+  std::vector<double> us;
+};
+
+// From which size on a way is faster than all of the others, as far as they were timed.
+std::string faster_from(const std::vector<Line> &lines, size_t way, std::initializer_list<size_t> others) {
+  int64_t from = 0;
+  bool timed = false;
+  for (const Line &line : lines) {
+    const auto there = [&](size_t i) { return line.us[i] > 0; };
+    if (!there(way) || std::none_of(others.begin(), others.end(), there))
+      continue;
+    timed = true;
+    const bool faster = std::all_of(others.begin(), others.end(), [&](size_t i) { return !there(i) || line.us[way] < line.us[i]; });
+    from = !faster ? 0 : from ? from : line.bytes;
+  }
+  return from ? "from " + std::to_string(from) + " bytes on" : timed ? "nowhere" : "untimed";
+}
 
 size_t free_bytes() {
   size_t free = 0, total = 0;
@@ -150,6 +172,7 @@ int main(int argc, char **argv) {
       std::printf("%10s %9s %9s %9s %9s | with norm %9s %9s %9s %9s | on the host %9s %9s\n", "us; bytes", "one shot", "no lines",
                   "two shots", "NCCL", "one shot", "no lines", "two shots", "NCCL", "peer", "host");
 
+    std::vector<Line> lines;
     for (int64_t bytes = kRowBytes / 2; bytes <= (others ? kMost : kPushMost); bytes *= 2) {
       const int64_t T = std::max<int64_t>(1, bytes / kRowBytes), H = bytes / 2 / T;
       auto push = [&](Way way, bool norm) {
@@ -233,6 +256,7 @@ int main(int argc, char **argv) {
       us.push_back(others ? met(*r.met) : 0);
       us.push_back(others ? met(*r.host) : 0);
       if (rank == 0) {
+        lines.push_back({bytes, us});
         std::printf("%10lld", static_cast<long long>(bytes));
         for (size_t i = 0; i < us.size(); ++i) {
           std::printf("%s", i == 4 ? " |          " : i == 8 ? " |            " : "");
@@ -242,6 +266,10 @@ int main(int argc, char **argv) {
         std::fflush(stdout);
       }
     }
+    for (const size_t norm : {0, 4})
+      if (rank == 0)
+        std::printf("%d ranks%s: two shots are faster than one %s, NCCL than both %s\n", count, norm ? ", with norm" : "",
+                    faster_from(lines, norm + 2, {norm}).c_str(), faster_from(lines, norm + 3, {norm, norm + 2}).c_str());
     CHECK(cudaDeviceSynchronize());
     together.arrive_and_wait();
     if (others)
