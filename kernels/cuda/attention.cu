@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kWarps * 32) prefill_kernel(AttentionParams p)
   Prefill<T, kDim, kChunk>::run(p);
 }
 
-// f32, and mixes of types: a warp a (token, query head), keys one by one. For reference runs, not for speed.
+// f32, mixes of types, and what the others do not take: a warp a (token, query head), keys one by one. Not for speed.
 template <typename A, typename P>
 __global__ void plain_attention_kernel(AttentionParams p, int S) {
   let_next_start();
@@ -289,6 +289,16 @@ template <typename T> void run(const Attention &a, const AttentionParams &p, cud
     decode_attention<T>(a, p, stream);
 }
 
+// Whether the current device has the shared memory that large heads need: 165 KiB for 256, which an H100 has and an A100 has not.
+bool tensor_cores_take(int head_dim) {
+  size_t bytes = decode_shared_bytes(head_dim);
+  with_head_dim(head_dim, [&](auto dim, auto chunk) {
+    constexpr size_t kPrefill = Prefill<__half, decltype(dim)::value, decltype(chunk)::value>::kBytes;
+    bytes = kPrefill > bytes ? kPrefill : bytes;
+  });
+  return head_dim % 4 == 0 && bytes <= device_limits().shared_per_block;
+}
+
 } // namespace
 
 void attention(const Attention &a, cudaStream_t stream) {
@@ -309,10 +319,8 @@ void attention(const Attention &a, cudaStream_t stream) {
     if (p.page_size == 1 << shift)
       p.page_shift = shift;
   p.wide_q = reinterpret_cast<uintptr_t>(a.q) % 16 == 0 && a.ld_q % 8 == 0 && p.head_dim % 8 == 0;
-  if (a.act == a.pool.type && a.act == DType::bf16 && p.head_dim % 4 == 0)
-    return run<__nv_bfloat16>(a, p, stream);
-  if (a.act == a.pool.type && a.act == DType::f16 && p.head_dim % 4 == 0)
-    return run<__half>(a, p, stream);
+  if (a.act == a.pool.type && a.act != DType::f32 && tensor_cores_take(p.head_dim))
+    return a.act == DType::bf16 ? run<__nv_bfloat16>(a, p, stream) : run<__half>(a, p, stream);
   with_type(a.act, [&](auto act) {
     with_type(a.pool.type, [&](auto pool) {
       launch(plain_attention_kernel<decltype(act), decltype(pool)>,

@@ -110,6 +110,7 @@ inline int64_t attention_parts(int64_t seqs) { return 2 * 160 + 2 * seqs; }
 
 // Decode attention of the step's sequences with at most kDecodeRows rows (attention_decode.cu).
 template <typename T> void decode_attention(const Attention &a, AttentionParams p, cudaStream_t stream);
+size_t decode_shared_bytes(int head_dim); // what a block of it needs
 
 // The same for even groups of query heads and usual shapes (attention_balanced.cu); false where it does not apply.
 template <typename T> bool balanced_decode(const Attention &a, const AttentionParams &p, cudaStream_t stream);

@@ -32,7 +32,8 @@ struct Attention {
   DType act;
   void *workspace;      // attention_workspace_bytes() bytes, zeroed once before the first call
 };
-// Causal attention of ragged batches over pages; online softmax in f32. Any head_dim that is a multiple of 4 up to 256.
+// Causal attention of ragged batches over pages; online softmax in f32. Any head_dim up to 256; slow in f32, of others than multiples of 4,
+// and where a block's shared memory is too small for the head_dim.
 // It reads seq_starts, context_lens, page_table and the keys and values of tokens before this step's while the kernels
 // launched before it still run: none of those may write them, other than kv_append() at this step's tokens.
 void attention(const Attention &p, cudaStream_t stream);

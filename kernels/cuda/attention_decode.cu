@@ -348,7 +348,8 @@ void run(const Attention &a, AttentionParams p, cudaStream_t stream) {
   p.splits = choose_splits(a, p.kv_heads, slots < 1 ? 1 : slots, p.clustered);
   // Few blocks that share no sequence: more in flight each rather than more blocks.
   if constexpr (kDim <= 128 && kPaged)
-    if (p.splits == 1 && static_cast<int64_t>(a.S) * p.kv_heads < 6 * device.sms)
+    if (p.splits == 1 && static_cast<int64_t>(a.S) * p.kv_heads < 6 * device.sms &&
+        Decode<T, kDim, kChunk, kPaged, 3>::kBytes <= device.shared_per_block)
       return start<T, kDim, kChunk, kPaged, 3>(a, p, true, stream);
   start<T, kDim, kChunk, kPaged, 2>(a, p, false, stream);
 }
@@ -361,6 +362,14 @@ template <typename T, int kDim, int kChunk> void run(const Attention &a, const A
 }
 
 } // namespace
+
+size_t decode_shared_bytes(int head_dim) {
+  size_t bytes = 0;
+  with_head_dim(head_dim, [&](auto dim, auto chunk) {
+    bytes = Decode<__half, decltype(dim)::value, decltype(chunk)::value, true, 2>::kBytes;
+  });
+  return bytes;
+}
 
 template <typename T> void decode_attention(const Attention &a, AttentionParams p, cudaStream_t stream) {
   with_head_dim(p.head_dim, [&](auto dim, auto chunk) { run<T, decltype(dim)::value, decltype(chunk)::value>(a, p, stream); });
