@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every test that needs a GPU: kernels; goldens through the CUDA backend for all layouts (ranks share the GPUs there are), some
 # of them over every way to talk; ranks that stop; the same text from steps scheduled ahead, and alone or among 64; bf16 logits
-# beside transformers' for small models and, with random weights, for layers of real size. tools/gpu-sanitize.sh is apart.
+# beside transformers' for small models and, with random weights, for layers of real size; random shapes, layouts and batches beside
+# the CPU backend. tools/gpu-sanitize.sh is apart.
 #
 #   tools/gpu-test.sh             on a machine that has built llmc with nvcc
 #   tools/gpu-test.sh FOLDER      on any GPU machine, with what test/gpu/prepare.py FOLDER made elsewhere
@@ -21,5 +22,6 @@ done
 mapfile -t models < <(find "$folder/big" "$folder/models" -name 'bf16-1x1.fb' -printf '%h\n' | sort)
 "$python" test/gpu/check_bf16.py --binaries "$folder" "${models[@]}" || failed=1
 "$python" test/gpu/check_batch.py "$folder" || failed=1
+"$python" test/gpu/check_shapes.py "$folder" || failed=1
 [ $failed = 0 ] && echo "gpu-test: all passed" || echo "gpu-test: FAILED"
 exit $failed

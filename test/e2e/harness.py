@@ -200,11 +200,11 @@ def run_ids(plan, prompt, steps, *more) -> list:
     return json.loads(done.out)["token_ids"]
 
 
-def run_batch(plan, prompts, steps, folder, *more) -> list:
+def run_batch(plan, prompts, steps, folder, *more, timeout=300) -> list:
     """[(token ids, float32 logits [steps, vocab])] of `llmrt run` for prompts of token ids, all in one batch."""
     (folder / "prompts.json").write_text(json.dumps(prompts))
     done = run("llmrt", "run", plan, "--prompt-file", folder / "prompts.json", "--max-tokens", steps, *GREEDY,
-               "--dump-logits", folder / "logits.npy", *more, timeout=300)
+               "--dump-logits", folder / "logits.npy", *more, timeout=timeout)
     answers = json.loads(done.out)
     assert [a["prompt_ids"] for a in answers] == prompts
     files = [folder / f"logits.{i}.npy" for i in range(len(answers))] if len(answers) > 1 else [folder / "logits.npy"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes everything that the GPU tests need into a folder that can be carried to a GPU machine: binaries, the libraries
-that machine may lack, golden checkpoints, outlines of checkpoints of real size, and their plans for CUDA devices.
+that machine may lack, golden checkpoints, outlines of checkpoints of real size, random shapes, and their plans for CUDA devices.
 
-    test/gpu/prepare.py OUT [--big NAME[:LAYERS] …] [--smollm2]         then, there: tools/gpu-test.sh OUT
+    test/gpu/prepare.py OUT [--big NAME[:LAYERS] …] [--shapes N] [--smollm2]         then, there: tools/gpu-test.sh OUT
 
 Outlines (names of test/golden/configs) take no room until they are filled there: for check_bf16.py a few layers of four
 models and all of SmolLM2's shape, unless --big names others; with all layers, also for `llmrt bench`. --smollm2 takes the real SmolLM2 along (92 MB), as
@@ -26,6 +26,7 @@ import big_model  # noqa: E402
 import gguf_models  # noqa: E402
 import layouts  # noqa: E402
 import make_models  # noqa: E402
+import shapes  # noqa: E402
 import specs  # noqa: E402
 
 BUILD = Path(os.environ.get("LLMC_BUILD_DIR", ROOT / "build"))
@@ -47,8 +48,8 @@ def capability_here():
         return "9.0"
 
 
-def topology(path, devices, memory):
-    device = {"kind": "cuda", "name": "NVIDIA GPU", "memory": memory, "reserved": "512MiB", "capability": CAPABILITY,
+def topology(path, devices, memory, capability=None):
+    device = {"kind": "cuda", "name": "NVIDIA GPU", "memory": memory, "reserved": "512MiB", "capability": capability or CAPABILITY,
               "memory_bandwidth": "4.8TB/s", "peak_flops": "989TFLOPS"}
     link = {"kind": "NV18", "bandwidth": "400GB/s", "latency": "2us", "p2p": True}
     with open(path, "w") as f:
@@ -117,6 +118,30 @@ def prepare_golden(out, name, topo):
             compile_plan(folder, f"bf16-{tp}x{pp}.fb", tp, pp, "bfloat16", topo, "--max-batched-tokens", "256", "--max-num-seqs", "64")
 
 
+def prepare_shapes(out, cases):
+    """The folders of cases for check_shapes.py, with their plans: [(case, its folder)]."""
+    if not (BUILD / "bin/llmc").exists():
+        sys.exit(f"{BUILD}/bin has no llmc, which makes the plans: set LLMC_BUILD_DIR to a build's folder")
+
+    def llmc(*words):
+        done = subprocess.run([BUILD / "bin/llmc", *map(str, words)], capture_output=True, text=True)
+        return done.returncode, done.stderr
+    topologies = {"cuda": out / "shapes-topo.json", "cpu": out / "shapes-cpu.json"}
+    cpu = {"id": "cpu0", "kind": "cpu", "memory": "32GiB", "memory_bandwidth": "100GB/s", "peak_flops": "1TFLOPS"}
+    topologies["cpu"].write_text(json.dumps({"name": "one CPU rank", "devices": [cpu]}))
+    made = []
+    for of in cases:
+        # The ranks of a few cases run side by side on one GPU. Much of it is NCCL's in plans, and taken only where no rank shares a GPU.
+        ranks = of.tp * of.pp
+        memory = 2048 + 320 * ranks + 5 * shapes.weights(of.config) // ranks // 2**20
+        topology(topologies["cuda"], ranks, f"{memory}MiB", CAPABILITY or capability_here())
+        refused = shapes.prepare(of, out / "shapes" / of.name, topologies, llmc)
+        if refused:
+            sys.exit(f"{of.said()}: {refused}")
+        made.append((of, out / "shapes" / of.name))
+    return made
+
+
 def prepare_smollm2(out, topo):
     folder = out / "smollm2"
     folder.mkdir(exist_ok=True)
@@ -131,6 +156,8 @@ def main():
     parser.add_argument("out", type=lambda f: Path(f).resolve())
     parser.add_argument("--big", nargs="*", default=BIG)
     parser.add_argument("--smollm2", action="store_true")
+    parser.add_argument("--shapes", type=int, default=40,
+                        help="random cases for check_shapes.py, beside those of real shapes (default: %(default)s)")
     parser.add_argument("--capability", default=capability_here(), help="of the GPUs that the plans are for (default: %(default)s)")
     args = parser.parse_args()
     global CAPABILITY
@@ -143,6 +170,7 @@ def main():
     topology(topo, 12, "3GiB")
     for name in [*specs.BY_NAME, *gguf_models.BY_NAME]:
         prepare_golden(out, name, topo)
+    prepare_shapes(out, [*map(shapes.case, range(args.shapes)), *(shapes.case(0, name) for name in shapes.REAL)])
     if args.smollm2:
         prepare_smollm2(out, topo)
     print(f"{out}: {sum(f.stat().st_size for f in out.rglob('*') if f.is_file()) / 1e6:.0f} MB")
