@@ -10,6 +10,9 @@
 
 namespace llmrt::cuda {
 
+// Rows (new tokens times query heads on a KV head) of the longest sequence from which on Hopper's prefill works in pairs of blocks.
+inline constexpr int64_t kPairRows = 16384;
+
 struct Attention {
   void *out;            // [T, q_heads, head_dim] act
   int64_t ld_out;
@@ -31,6 +34,7 @@ struct Attention {
   float softcap;        // 0: none
   DType act;
   void *workspace;      // attention_workspace_bytes() bytes, zeroed once before the first call
+  int64_t pair_rows = kPairRows; // tests ask for fewer
 };
 // Causal attention of ragged batches over pages; online softmax in f32. Any head_dim up to 256; slow in f32, of others than multiples of 4,
 // and where a block's shared memory is too small for the head_dim.

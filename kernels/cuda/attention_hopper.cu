@@ -27,7 +27,6 @@ namespace llmrt::cuda {
 
 namespace {
 
-constexpr int64_t kPairRows = 2048; // the longest sequence's, from which on blocks are paired: half a pair may have no rows
 constexpr int kThreads = 384; // a warpgroup that fetches and two that compute
 
 // Lays out shared memory, and gives each warp its part.
@@ -109,7 +108,7 @@ template <typename T, int kDim, int kCluster> void run(const Attention &a, const
                  HopperTiles<kDim>::kBytes, kCluster, stream, params);
 }
 template <typename T, int kDim> void run(const Attention &a, const AttentionParams &p, cudaStream_t stream) {
-  if (static_cast<int64_t>(a.max_query) * a.max_group >= kPairRows)
+  if (static_cast<int64_t>(a.max_query) * a.max_group >= a.pair_rows) // below, too many pairs have a half without rows
     return run<T, kDim, 2>(a, p, stream);
   run<T, kDim, 1>(a, p, stream);
 }

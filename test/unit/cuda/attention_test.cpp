@@ -17,6 +17,7 @@ struct Case {
   float softcap = 0;
   int page_size = 16;
   int page_gap = 0; // bytes between pages
+  int64_t pair_rows = kPairRows;
 };
 
 void check(const Case &c) {
@@ -75,7 +76,7 @@ void check(const Case &c) {
     a.max_group = std::max<int>(a.max_group, std::count(c.kv_head_of_q.begin(), c.kv_head_of_q.end(), h));
   a.max_query = *std::max_element(c.queries.begin(), c.queries.end());
   a.max_context = *std::max_element(c.contexts.begin(), c.contexts.end());
-  a.act = c.type, a.workspace = workspace.get();
+  a.act = c.type, a.workspace = workspace.get(), a.pair_rows = c.pair_rows;
   attention(a, nullptr);
   ASSERT_CUDA(cudaDeviceSynchronize());
   ASSERT_CUDA(cudaGetLastError());
@@ -243,24 +244,28 @@ TEST(Attention, DealtPrefill) {
   check({DType::bf16, 128, even(28, 4), {500}, {500}});
 }
 
-// Sequences so long that pairs of blocks share what they fetch: rows that fill no pair or only half of one, tiles that one of the
-// two does not see, pages of less and of more than a block's share, more pairs than are at work at once.
+// Pairs of blocks that share what they fetch, also for shorter sequences than they are meant for: rows that fill no pair or only half
+// of one, tiles that one of the two does not see, pages of less and of more than a block's share, more pairs than are at work at once.
 TEST(Attention, PairedPrefill) {
-  check({DType::bf16, 128, even(28, 4), {500, 1, 40, 18}, {500, 77, 40, 300}});
-  check({DType::f16, 128, even(8, 2), {700}, {900}, 333});
-  check({DType::bf16, 64, even(8, 1), {300, 3, 17, 1}, {1000, 30, 17, 0}, 0, 20.0f, 8});
-  check({DType::f16, 64, even(2, 2), {2100, 130}, {2100, 200}});
+  const auto paired = [](Case c) {
+    c.pair_rows = 1;
+    check(c);
+  };
+  paired({DType::bf16, 128, even(28, 4), {500, 1, 40, 18}, {500, 77, 40, 300}});
+  paired({DType::f16, 128, even(8, 2), {700}, {900}, 333});
+  paired({DType::bf16, 64, even(8, 1), {300, 3, 17, 1}, {1000, 30, 17, 0}, 0, 20.0f, 8});
+  paired({DType::f16, 64, even(2, 2), {2100, 130}, {2100, 200}});
   for (int page_size : {32, 64, 128, 256})
-    check({DType::bf16, 128, even(8, 1), {270, 2}, {page_size == 64 ? 384 : 401, 50}, 100, 0, page_size, 48});
-  check({DType::bf16, 64, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2}, {260, 90}, {777, 90}});
+    paired({DType::bf16, 128, even(8, 1), {270, 2}, {page_size == 64 ? 384 : 401, 50}, 100, 0, page_size, 48});
+  paired({DType::bf16, 64, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2}, {260, 90}, {777, 90}});
   std::mt19937 engine(6);
   std::vector<int> queries = {290}, contexts = {300};
   for (int i = 0; i < 24; ++i) {
     queries.push_back(1 + int(engine() % 250));
     contexts.push_back(queries.back() + int(engine() % 60));
   }
-  check({DType::bf16, 64, even(16, 2), queries, contexts});
-  check({DType::f16, 64, even(16, 2), queries, contexts, 70});
+  paired({DType::bf16, 64, even(16, 2), queries, contexts});
+  paired({DType::f16, 64, even(16, 2), queries, contexts, 70});
 }
 
 TEST(Attention, UnevenGroupsAndWideGroups) {
