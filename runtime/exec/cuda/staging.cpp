@@ -6,8 +6,8 @@ namespace llmrt::exec::cuda {
 
 namespace {
 
-// Slots a worker: one is filled while others are on their way.
-constexpr size_t kSlots = 4, kLeastSlots = 2;
+// Slots a worker: one is filled while the other is on its way. More cost more than they bring: pinning takes 0.6 s a GiB.
+constexpr size_t kSlots = 2;
 // Pinned memory in all. Only pieces that are larger than this (single rows, absurdly long) make it more.
 constexpr size_t kMostBytes = size_t(512) << 20;
 constexpr size_t kAlign = 4096;
@@ -24,12 +24,11 @@ StagingSink::~StagingSink() {
 
 unsigned StagingSink::prepare(size_t largest, unsigned workers) {
   const size_t slot = std::max(kAlign, (largest + kAlign - 1) / kAlign * kAlign);
-  const size_t slots = std::clamp(kMostBytes / slot / workers, kLeastSlots, kSlots);
-  const size_t allowed = std::clamp<size_t>(kMostBytes / (slot * slots), 1, workers);
-  memory_ = PinnedMemory(slot * slots * allowed);
+  const size_t allowed = std::clamp<size_t>(kMostBytes / (slot * kSlots), 1, workers);
+  memory_ = PinnedMemory(slot * kSlots * allowed);
   workers_ = std::vector<Worker>(allowed);
-  for (size_t i = 0; i < allowed * slots; ++i)
-    workers_[i / slots].slots.push_back({memory_.data() + i * slot, nullptr});
+  for (size_t i = 0; i < allowed * kSlots; ++i)
+    workers_[i / kSlots].slots.push_back({memory_.data() + i * slot, nullptr});
   return static_cast<unsigned>(allowed);
 }
 
