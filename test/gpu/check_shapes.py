@@ -13,10 +13,11 @@ yardstick is the CPU backend's own run of the same plan: half the steps may be n
 further than its farthest x FARTHEST or its median x FAR, whichever is more. Half the cases of several ranks run once more without
 logits, which ranks then do not gather to find the best.
 
-That a mistake is found shows --spoil, which makes the device's weights wrong where a kernel might be: `head` forgets the last query
+Seen on H200s over 171 cases: in float32 no step further than 5.3e-6; in 16 bits the CUDA backend's medians 0.85 to 1.11 times the
+CPU's, its farthest steps 0.81 to 1.34 times. That a mistake is found shows --spoil, which makes the device's weights wrong where a kernel might be: `head` forgets the last query
 head of the last layer, `tail` the last eight terms of its down projection's sums, `token` reads another token, the fourth from
-behind, in one of the prompts. Tried with the CPU backend, all of the default cases fail then but two of `tail`, in bfloat16, where
-eight of 11,008 and of 27,648 terms are less than rounding is (1.39 and 1.50 times the yardstick's median).
+behind, in one of the prompts. Tried with the CPU backend, all of the default cases fail then; nearest to passing are two of `tail` in
+bfloat16, where eight of 11,008 and of 27,648 terms are about what rounding is (1.39 and 1.50 times the yardstick's median).
 """
 import concurrent.futures
 import json
@@ -39,8 +40,8 @@ import harness  # noqa: E402
 import numpy as np  # noqa: E402
 import shapes  # noqa: E402
 
-FLOAT32 = 2e-4
-MEDIAN, FARTHEST, FAR = 1.5, 3, 5
+FLOAT32 = 5e-5
+MEDIAN, FARTHEST, FAR = 1.25, 2, 4
 TIE = 0.1     # of a step's root mean square
 LONGEST = 60  # seconds of a run; the longest take 3 where nobody else is
 AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))
