@@ -3,13 +3,15 @@
  * runtime's callers expect them to. For all that llmrt's host
  * code does with devices: to refuse machines, to account for memory, and to end when a device fails.
  *
- *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] LD_PRELOAD=libnull_gpus.so llmrt …
+ *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] [NULL_SPREADS=1]
+ *     LD_PRELOAD=libnull_gpus.so llmrt …
  *
  * The capability as 90 for 9.0, memory in MiB; NULL_DRIVER: the version of a driver that is too old; NULL_GRAPH_US: how long a graph
  * takes, as seen by who asks for events behind it. A kernel that is given the address 0x100 or 0x200 (by failing_device.c) never ends:
  * nothing behind it in its stream does, nor on other devices what waits for its events.
  * After 0x100 every call for its device returns cudaErrorIllegalAddress, some milliseconds later. What waits for work that never ends
- * never returns. What llmrt calls anew has to be added here, or CUDA says that there is no driver. */
+ * never returns. NULL_SPREADS: other devices that wait for a failed one's events fail as well, and the thread that has launched the
+ * kernel is the last to hear of it; real devices do either. What llmrt calls anew has to be added here, or CUDA says that there is no driver. */
 #define _GNU_SOURCE
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -23,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kMost = 64, kReportedAfterMs = 20 };
+enum { kMost = 64, kReportedAfterMs = 20, kReportedLastMs = 300 };
 
 struct gpu {
   char name[64];
@@ -68,9 +70,12 @@ static int find(int index, struct gpu *gpu) {
 }
 static cudaError_t get(int index, struct gpu *gpu) { return index >= 0 && index < find(index, gpu) ? cudaSuccess : cudaErrorInvalidDevice; }
 
+static int spreads(void) { return getenv("NULL_SPREADS") != NULL; }
+static __thread int culprit; /* this thread has launched a kernel that fails its device */
+
 /* What a device reports, once it has failed. */
 static cudaError_t state(int device) {
-  const long long at = devices[device].failed_at;
+  const long long failed_at = devices[device].failed_at, at = failed_at && culprit && spreads() ? failed_at + kReportedLastMs : failed_at;
   return at && now_ms() >= at ? cudaErrorIllegalAddress : cudaSuccess;
 }
 static int device_of(const struct work *w) { return w ? w->device : current; }
@@ -264,8 +269,11 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   (void)flags;
-  if (of_event(event)->stuck)
+  if (of_event(event)->stuck) {
     stick(of_stream(stream));
+    if (spreads())
+      devices[of_stream(stream)->device].failed_at = (long long)devices[of_event(event)->device].failed_at;
+  }
   if (of_event(event)->ends_at > of_stream(stream)->ends_at)
     of_stream(stream)->ends_at = (long long)of_event(event)->ends_at;
   return state(device_of(of_stream(stream)));
@@ -378,8 +386,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
   memcpy(&first, args[0], sizeof first);
   if (getenv("FAILING_DEVICE") && (first == (void *)0x100 || first == (void *)0x200)) { /* else a number */
     stick(of_stream(config->stream));
-    if (first == (void *)0x100)
+    if (first == (void *)0x100) {
+      culprit = 1;
       devices[current].failed_at = now_ms() + kReportedAfterMs;
+    }
   } else if (kernel == tell && !(config->stream && of_stream(config->stream)->stuck)) {
     memcpy(first, args[1], 4); /* *word = value */
   }

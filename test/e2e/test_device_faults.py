@@ -40,3 +40,11 @@ def test_run(layout, device, way, plan, null_gpus):
     # The second stage's device waits for an event of the first's for ever, and no call of CUDA ends that.
     forced = (layout, device, way) == ("1x2", 0, "address")
     assert ("did not let go" in said) == forced and (took < FORCE) != forced, f"{took:.1f} s: {said}"
+
+
+def test_a_failure_that_spreads(plan, null_gpus):
+    """The second stage's device fails with the first's, whose rows it waits for, and its rank hears of it first: the first's is named."""
+    gpus = {**null_gpus.failing(*[null_gpus.H200] * 2), "NULL_SPREADS": "1"}
+    took, said = device_faults.run(plan("1x2"), 0, "address", gpus, DEADLINE)
+    assert took < FORCE and "did not let go" not in said, f"{took:.1f} s: {said}"
+    device_faults.serve(plan("1x2"), 0, "address", gpus, DEADLINE)

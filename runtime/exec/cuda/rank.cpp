@@ -101,7 +101,11 @@ void Rank::ready() {
 // What the device or a library refuses becomes an error that says what the rank did, where it runs, and the collective that the
 // device had come to. Other errors know themselves.
 template <typename F> void Rank::named(const std::string &what, F &&f) const {
-  const auto say = [&](const char *why) { throw Error(what + " of " + whereabouts() + " failed: " + why); };
+  const auto say = [&](const char *why) {
+    if (link_)
+      link_->let_senders_speak();
+    throw Error(what + " of " + whereabouts() + " failed: " + why);
+  };
   try {
     f();
   } catch (const DeviceError &e) {

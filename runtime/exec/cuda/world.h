@@ -64,6 +64,8 @@ public:
   // gone.
   void stop_waiting();
   void abort();
+  // Where this rank's device has failed: so has, maybe, one whose rows it waits for. Lets that one's rank say so first, for a second.
+  void let_senders_speak() const;
   // "in all_reduce 17 of group 'ranks 0-1'": what this rank has come to; empty before the first collective.
   std::string where() const;
 
@@ -123,6 +125,7 @@ private:
     size_t next = 0;
   };
   std::map<uint32_t, Channel> channels_;
+  std::map<uint32_t, cudaEvent_t> received_; // behind the last rows of each peer
 };
 
 } // namespace llmrt::exec::cuda

@@ -4,6 +4,8 @@
 #include "runtime/plan/access.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace llmrt::exec::cuda {
 
@@ -62,10 +64,24 @@ void RankLink::recv(uint32_t peer, uint32_t seq, const DevicePart &out, cudaStre
   Offer theirs;
   host_.recv(peer, seq, {&theirs, 1, sizeof(Offer), sizeof(Offer)});
   const size_t size = static_cast<size_t>(out.size());
+  received_[peer] = theirs.event;
   LLMRT_CHECK(cudaStreamWaitEvent(stream, theirs.event, 0));
   LLMRT_CHECK(cudaMemcpy2DAsync(out.data, static_cast<size_t>(out.ld) * size, theirs.data, static_cast<size_t>(theirs.ld) * size,
                                 static_cast<size_t>(theirs.cols) * size, static_cast<size_t>(theirs.rows), cudaMemcpyDefault,
                                 stream));
+}
+
+// What waits for work of a device that has failed fails like it, and CUDA may tell the waiting rank before it tells the other.
+void RankLink::let_senders_speak() const {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(1.0, options_.deadline_s));
+  for (const auto &[peer, event] : received_) {
+    cudaSetDevice(options_.devices[peer]);
+    const cudaError_t status = cudaEventQuery(event);
+    const bool failed = status != cudaSuccess && status != cudaErrorNotReady;
+    while (failed && !world_.aborted() && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  cudaSetDevice(options_.devices[rank_]);
 }
 
 } // namespace llmrt::exec::cuda
