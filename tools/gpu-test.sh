@@ -20,10 +20,10 @@ trap 'kill $kernels 2>/dev/null || true; rm -f "$said"' EXIT
 for way in peer host; do
   "$python" test/gpu/check_goldens.py "$folder" --collectives $way llama-bias qwen3-7 || failed=1
 done
+"$python" test/gpu/check_ahead.py "$folder" || failed=1
 wait $kernels || failed=1
 cat "$said"
-"$python" test/gpu/check_faults.py "$folder" || failed=1
-"$python" test/gpu/check_ahead.py "$folder" || failed=1
+"$python" test/gpu/check_faults.py "$folder" || failed=1 # alone: it has deadlines
 mapfile -t models < <(find "$folder/big" "$folder/models" -name 'bf16-1x1.fb' -printf '%h\n' | sort)
 "$python" test/gpu/check_bf16.py --binaries "$folder" "${models[@]}" || failed=1
 "$python" test/gpu/check_batch.py "$folder" || failed=1
