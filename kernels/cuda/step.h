@@ -1,4 +1,4 @@
-// Kernels that lay a step's inputs out (kernels.h has what all kernels have in common).
+// Kernels that lay a step's inputs out.
 #pragma once
 
 #include "kernels/cuda/sample.h"

@@ -44,22 +44,22 @@ inline uint64_t cpuAttentionScratch(uint64_t team, uint64_t qHeads, uint64_t kvH
 
 // rank.cpp: what cuBLASLt may use for a product.
 inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
-// kernels.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product;
+// linear.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product;
 // and what stands for every number of rows.
 inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 64, kCudaAllRows = UINT32_MAX;
-// What the kernels take: kernels.h has attention() for head dimensions up to so many; rows.cu may keep a row of the residual in f32 in a
+// What the kernels take: attention.h has attention() for head dimensions up to so many; rows.cu may keep a row of the residual in f32 in a
 // block's shared memory, of which some devices have 99 KiB; and a step's tokens are the rows of a grid.
 inline constexpr int64_t kCudaMostHeadDim = 256, kCudaMostResidual = 24 << 10, kCudaMostTokens = 65535;
-// kernels.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
+// sample.h: SampleRow, of each row whose token is drawn on the device; rank.cpp: the tokens of two steps.
 inline constexpr uint64_t kCudaSampleRowBytes = 32, kCudaTokenBytes = 2 * 4;
 
-// kernels.h: attention_workspace_bytes(). Counters, and partial results of sequences that are split over their keys.
+// attention.h: attention_workspace_bytes(). Counters, and partial results of sequences that are split over their keys.
 inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t headDim) {
   constexpr uint64_t multiprocessors = 160, decodeRows = 16, counters = multiprocessors * decodeRows;
   return counters * 4 + (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
-// kernels.h: what one_shot_all_reduce() takes, one_shot_inbox() and two_shot_inbox(); pushed_sums.cpp: two words of state for each.
+// rank_sum.h: what one_shot_all_reduce() takes, one_shot_inbox() and two_shot_inbox(); pushed_sums.cpp: two words of state for each.
 inline constexpr uint64_t kCudaOneShotRanks = 8, kCudaSumStates = 2 * 8;
 inline constexpr int64_t kCudaOneShotRow = 64 << 10;
 inline uint64_t cudaOneShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t mostRows) {
@@ -77,7 +77,7 @@ inline uint64_t cudaTwoShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t ro
 inline constexpr uint64_t kCudaNcclGroup = 860ull << 20, kCudaNcclPeer = 128ull << 20;
 // world.cpp: a sum of ranks that meet on the host, in pieces of so much.
 inline constexpr uint64_t kCudaMetScratch = 8 << 20;
-// kernels.h: token_box_bytes().
+// token_round.h: token_box_bytes().
 inline uint64_t cudaTokenBox(uint64_t ranks, uint64_t maxLogitsRows) { return 2 * ranks * maxLogitsRows * 16; }
 
 // inputs.cpp: the step's inputs, laid out in one block, and as the uploads of two steps.

@@ -82,7 +82,8 @@ public:
     const uint32_t count = plan_->num_ranks();
     auto since = std::chrono::steady_clock::now();
     const auto lap = [&since] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - std::exchange(since, std::chrono::steady_clock::now())).count();
+      const auto before = std::exchange(since, std::chrono::steady_clock::now());
+      return std::chrono::duration<double>(since - before).count();
     };
     // What can be wrong with machine and files comes out before anything large is taken or read.
     const LiveMachine machine = live_machine();

@@ -35,7 +35,7 @@ public:
   static Size size_of(const plan::LoadedPlan &plan, uint32_t rank, uint32_t group);
 
   // On the current device. `position`: of this rank among `count` members. `whole_lines`: whether the links between all of them
-  // keep lines whole (kernels.h). `at`: pinned word to which the device writes the seq of the sum that it begins.
+  // keep lines whole (rank_sum.h). `at`: pinned word to which the device writes the seq of the sum that it begins.
   PushedSums(const Size &size, int position, int count, bool whole_lines, uint32_t *at);
 
   std::byte *inbox() const { return memory_.data(); }
