@@ -292,7 +292,7 @@ void add_bench_command(CLI::App &app) {
       "bench", "Measure this plan on this machine, each figure beside the limit measured in the same run\n"
                "\n"
                "Examples:\n"
-               "  llmrt bench plan.fb                                       # latency, batched decode, prefill\n"
+               "  llmrt bench plan.fb                                       # start-up, latency, batched decode, prefill\n"
                "  llmrt bench plan.fb --what decode --batch 1,64 --context 4096\n"
                "  llmrt bench plan.fb --what decode --batch 256 --gaps      # also the GPU's idle time between steps\n"
                "  llmrt bench plan.fb --what throughput --requests 512 --input 1024 --output 1024 --concurrency 256\n"
