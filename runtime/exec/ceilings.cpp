@@ -3,6 +3,7 @@
 #include "kernels/cpu/linear.h"
 #include "runtime/support/affinity.h"
 #include "runtime/support/region.h"
+#include "runtime/support/seconds.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,7 +22,7 @@ template <typename F> double best_seconds(int times, F &&f) {
   for (int i = 0; i < times; ++i) {
     const auto start = Clock::now();
     f();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, seconds_since(start));
   }
   return best;
 }

@@ -15,6 +15,7 @@
 #include "runtime/support/affinity.h"
 #include "runtime/support/error.h"
 #include "runtime/support/memory_limit.h"
+#include "runtime/support/seconds.h"
 
 namespace llmrt::exec {
 
@@ -62,7 +63,7 @@ public:
       regions.push_back(rank->weights());
     const auto before = std::chrono::steady_clock::now();
     load_weights(*plan_, regions, load);
-    start_times_.weights_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    start_times_.weights_s = seconds_since(before);
     for (const auto &rank : ranks_)
       start_times_.weight_bytes += rank->memory().weights;
 

@@ -1,15 +1,11 @@
 #include "runtime/sched/counts.h"
 
+#include "runtime/support/seconds.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace llmrt::sched {
-
-namespace {
-
-double seconds_between(Counts::Time a, Counts::Time b) { return std::chrono::duration<double>(b - a).count(); }
-
-} // namespace
 
 void Counts::starts(Request &request, Time now) {
   if (request.was_started)

@@ -1,5 +1,7 @@
 #include "runtime/sched/delivery.h"
 
+#include "runtime/support/seconds.h"
+
 #include <chrono>
 
 namespace llmrt::sched {
@@ -84,8 +86,7 @@ void Delivery::deliver(Queue &queue) {
     call(*item.request, std::move(event));
   }
   if (queue.observer)
-    queue.observer->engine_worked(queue.step, exec::EngineWork::Deliver,
-                                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    queue.observer->engine_worked(queue.step, exec::EngineWork::Deliver, seconds_since(start));
   const bool ended = !queue.ended.empty();
   queue.items.clear();
   queue.events.clear();

@@ -16,6 +16,7 @@
 #include "runtime/sched/scheduler.h"
 #include "runtime/sched/step_output.h"
 #include "runtime/support/error.h"
+#include "runtime/support/seconds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -40,8 +41,6 @@ constexpr auto kShutdownWait = std::chrono::seconds(30);
 
 // So many requests ahead of the one whose result is taken are asked for, and so many their tokens.
 constexpr size_t kFetchAhead = 12, kFetchListsAhead = 6;
-
-double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
 
 struct InFlight {
   uint64_t id = 0; // of the step
@@ -168,7 +167,7 @@ public:
     s.prefix_hits = scheduler_->prefix_hits();
     s.preemptions = scheduler_->preemptions();
     if (!requests_.empty() || !in_flight_.empty())
-      s.seconds_since_progress = std::chrono::duration<double>(Clock::now() - last_progress_).count();
+      s.seconds_since_progress = seconds_since(last_progress_);
     s.fatal = fatal_;
     return s;
   }

@@ -64,3 +64,8 @@ def test_on_devices(plans, null_gpus):
 def test_too_long(plans):
     harness.refused("llmrt", "bench", plans("qwen2-14-2", 1, 1), "--what", "throughput", "--input", 200, "--output", 100,
                     says=["200 \\+ 100 tokens do not fit this plan's max_model_len of 256"])
+
+
+def test_refused_by_the_engine(plans):
+    harness.refused("llmrt", "bench", plans("qwen2-14-2", 1, 1), "--what", "latency", "--input", 200, "--output", 100,
+                    says=["request was refused: .*together 300; the maximum context length is 256"])

@@ -67,10 +67,6 @@ def answer_unseen(plan, of, prompts, weights, backend):
         return [answer["token_ids"] for answer in json.loads(done.out)]
 
 
-def rms(x):
-    return float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
-
-
 class Distances:
     """How far each step of an answer is from the reference: `steps` [(distance, prompt, step)]. Steps behind the first id that
     differs are of another text."""
@@ -81,7 +77,7 @@ class Distances:
             if got.shape != logits.shape and not self.wrong:
                 self.wrong = f"prompt {i}: logits {got.shape} where {logits.shape} are right"
             for step, (a, b, want, have) in enumerate(zip(ids, got_ids, logits, got)):
-                distance = rms(have - want) / rms(want)
+                distance = shapes.distance(have, want)
                 self.steps.append((distance if np.isfinite(distance) else np.inf, i, step))
                 if b != int(np.argmax(have)) and not self.wrong:
                     self.wrong = f"prompt {i} step {step}: id {b}, but the best of its logits is {int(np.argmax(have))}"
@@ -124,7 +120,7 @@ def judge_unseen(seen, unseen):
     for i, ((ids, logits), others) in enumerate(zip(seen, unseen)):
         for step, (a, b, row) in enumerate(zip(ids, others, logits)):
             if a != b:
-                if row[a] - row[b] > TIE * rms(row):
+                if row[a] - row[b] > TIE * shapes.rms(row):
                     return f"prompt {i} step {step}: without logits id {b}, whose logit is {row[a] - row[b]:.3g} below that of {a}"
                 break
     return None

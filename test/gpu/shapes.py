@@ -147,6 +147,15 @@ def case(seed, name=None):
     return Case(f"{name or 'random'}-{seed}", seed, config, STORED[config["torch_dtype"]], dtype, tp, pp, lengths, steps, options)
 
 
+def rms(x):
+    return float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
+
+
+def distance(logits, reference):
+    """The root mean square of the difference, over that of the reference."""
+    return rms(logits - reference) / rms(reference)
+
+
 def prompts(of):
     draw = random.Random(of.seed)
     return [[draw.randrange(of.config["vocab_size"]) for _ in range(n)] for n in of.lengths]

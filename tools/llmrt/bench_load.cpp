@@ -1,6 +1,7 @@
 #include "tools/llmrt/bench_load.h"
 
 #include "runtime/support/error.h"
+#include "runtime/support/seconds.h"
 
 #include <thread>
 #include <utility>
@@ -12,7 +13,7 @@ using Clock = Track::Clock;
 void BenchLoad::burst(std::vector<Track> &tracks, int input, int output) {
   for (Track &track : tracks)
     submit(input, output, track);
-  wait(0);
+  finish(tracks);
 }
 
 double BenchLoad::closed_loop(std::vector<Track> &tracks, int concurrency, int input, int output) {
@@ -21,8 +22,8 @@ double BenchLoad::closed_loop(std::vector<Track> &tracks, int concurrency, int i
     wait(concurrency - 1);
     submit(input, output, track);
   }
-  wait(0);
-  return seconds_between(start, Clock::now());
+  finish(tracks);
+  return seconds_since(start);
 }
 
 double BenchLoad::open_loop(std::vector<Track> &tracks, double rate, int input, int output) {
@@ -34,8 +35,8 @@ double BenchLoad::open_loop(std::vector<Track> &tracks, double rate, int input, 
     std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(due)));
     submit(input, output, track);
   }
-  wait(0);
-  return seconds_between(start, Clock::now());
+  finish(tracks);
+  return seconds_since(start);
 }
 
 // Random prompts, so that no prefix is ever met twice.
@@ -66,8 +67,21 @@ void BenchLoad::submit(int input, int output, Track &track) {
   SubmitError error = SubmitError::None;
   std::string message;
   engine_.submit(std::move(request), error, message);
-  if (error != SubmitError::None)
-    throw Error("the benchmark's request was refused: " + message);
+  if (error == SubmitError::None)
+    return;
+  {
+    std::lock_guard lock(mutex_);
+    --running_;
+  }
+  wait(0);
+  throw Error("the benchmark's request was refused: " + message);
+}
+
+void BenchLoad::finish(const std::vector<Track> &tracks) {
+  wait(0);
+  for (const Track &track : tracks)
+    if (!track.error.empty())
+      throw Error("a request of the benchmark failed: " + track.error);
 }
 
 void BenchLoad::wait(int most) {

@@ -19,14 +19,11 @@ struct Track {
   using Clock = std::chrono::steady_clock;
   Clock::time_point submitted, last; // last: the end of the answer
   std::vector<Clock::time_point> tokens;
-  std::string error; // empty unless it failed
+  std::string error; // for the loops below: why it failed
 };
 
-inline double seconds_between(Track::Clock::time_point a, Track::Clock::time_point b) {
-  return std::chrono::duration<double>(b - a).count();
-}
-
-// Submits requests to an engine, which it must not outlive, and fills their tracks. A request that is refused throws llmrt::Error.
+// Submits requests to an engine, which it must not outlive, and fills their tracks. A request that is refused or fails throws
+// llmrt::Error, once nothing runs any more that would write to a track.
 class BenchLoad {
 public:
   BenchLoad(Engine &engine, uint32_t vocab) : engine_(engine), vocab_(static_cast<int32_t>(vocab)) {}
@@ -41,6 +38,7 @@ public:
 private:
   void submit(int input, int output, Track &track);
   void wait(int most); // until at most that many run
+  void finish(const std::vector<Track> &tracks);
 
   Engine &engine_;
   int32_t vocab_;

@@ -3,6 +3,7 @@
 
 #include "runtime/plan/verify.h"
 #include "runtime/support/error.h"
+#include "runtime/support/seconds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -49,10 +50,6 @@ void StartFlags::add_to(CLI::App &command) {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // "loading [######........]  43%  120 / 280 MiB" or "capturing graphs […]", drawn over itself.
 class ProgressBar {

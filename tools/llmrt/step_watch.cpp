@@ -1,20 +1,13 @@
 #include "tools/llmrt/step_watch.h"
 
 #include "runtime/support/error.h"
+#include "runtime/support/seconds.h"
 #include "tools/llmrt/profile_recorder.h" // SpanTag
 
 #include <algorithm>
 #include <thread>
 
 namespace llmrt::tool {
-
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-} // namespace
 
 void StepWatch::begin(uint64_t step, uint32_t rank, uint32_t op) {
   if (op == exec::kPhaseStep)

@@ -11,6 +11,7 @@
 #include "runtime/plan/access.h"
 #include "runtime/support/affinity.h"
 #include "runtime/support/end_watch.h"
+#include "runtime/support/seconds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -83,7 +84,7 @@ public:
     auto since = std::chrono::steady_clock::now();
     const auto lap = [&since] {
       const auto before = std::exchange(since, std::chrono::steady_clock::now());
-      return std::chrono::duration<double>(since - before).count();
+      return seconds_between(before, since);
     };
     // What can be wrong with machine and files comes out before anything large is taken or read.
     const LiveMachine machine = live_machine();

@@ -3,6 +3,7 @@
 #include "runtime/exec/cuda/ceilings.h"
 
 #include "runtime/plan/access.h"
+#include "runtime/support/seconds.h"
 
 #include <algorithm>
 #include <cstring>
@@ -384,7 +385,7 @@ void Rank::lost(cudaError_t status) {
 
 // What the device waits for is over when the world has ended, or has taken too long.
 bool Rank::is_late(Clock::time_point since) const {
-  const double waited = std::chrono::duration<double>(Clock::now() - since).count();
+  const double waited = seconds_since(since);
   return waited > deadline_s_ || (waited > 0.05 && link_ && link_->world_ended());
 }
 
