@@ -3,32 +3,19 @@
 
 #include "compiler/pipeline/compile.h"
 #include "compiler/support/error.h"
+#include "tools/llmc/output.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 using namespace llmc;
 
-// Writes through a temporary name, so that a plan is either whole or not there.
-static void writeFile(const std::string &path, const char *data, size_t size) {
-  std::string temporary = path + ".tmp";
-  std::ofstream out(temporary, std::ios::binary);
-  out.write(data, static_cast<std::streamsize>(size));
-  out.close();
-  std::error_code ec;
-  if (out)
-    std::filesystem::rename(temporary, path, ec);
-  if (!out || ec) {
-    std::filesystem::remove(temporary, ec);
-    throw Error("cannot write " + path + ": is the folder there, writable and not full?");
-  }
-}
-
 static int runCompile(const CompileOptions &options, const std::string &output) {
+  if (output == "-" && options.stopAfter == StopAfter::Plan)
+    throw Error("-o - is for IR (--compile-to); standard output takes the report, so name a file for the plan");
   CompileResult result = compileModel(options);
   for (const std::string &warning : result.warnings)
     std::fprintf(stderr, "llmc: warning: %s\n", warning.c_str());

@@ -3,6 +3,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/support/error.h"
+#include "tools/llmc/output.h"
 
 #include <CLI/CLI.hpp>
 
@@ -27,6 +28,7 @@ int main(int argc, char **argv) {
   llmc::addPlanCommands(app, status);
   try {
     app.parse(argc, argv);
+    llmc::finishStandardOutput();
   } catch (const CLI::ParseError &e) {
     int code = app.exit(e);
     return code == 0 ? 0 : 2;
