@@ -135,6 +135,8 @@ JsonFile::JsonFile(std::string_view text, std::string name, const JsonLimits &li
   if (text.size() > limits.bytes)
     throw Error(name_ + " has " + humanBytes(text.size()) + "; at most " + humanBytes(limits.bytes) +
                 " are read for a file of this kind");
+  if (text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff")
+    throw Error(name_ + " is text in UTF-16; save it as UTF-8");
   detail::LineCounter lines;
   TreeBuilder builder(*root_, name_, limits, lines);
   detail::LineIterator begin(text.data(), &lines), end(text.data() + text.size(), &lines);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -54,7 +55,13 @@ inline std::string shortSyntaxError(std::string_view what) {
     what.remove_prefix(at);
   else if (size_t bracket = what.find("] "); bracket != std::string_view::npos)
     what.remove_prefix(bracket + 2);
-  return std::string(what.substr(0, 200));
+  std::string out;
+  for (unsigned char c : what.substr(0, 200)) {
+    char hex[8];
+    std::snprintf(hex, sizeof hex, "<%02X>", c);
+    out += c >= 0x20 && c < 0x7f ? std::string(1, static_cast<char>(c)) : std::string(hex);
+  }
+  return out;
 }
 
 } // namespace llmc::detail

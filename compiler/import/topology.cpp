@@ -14,7 +14,6 @@ namespace llmc {
 namespace {
 
 constexpr uint64_t kMaxTopologyBytes = 4u << 20;
-constexpr size_t kMaxDevices = 512;
 
 const std::vector<std::string> kRootKeys = {
     "$schema",         "name",  "description", "hosts",        "devices",
@@ -39,7 +38,7 @@ void readHosts(const Json &root, Topology &topology) {
   hosts->expectArray();
   if (hosts->size() == 0)
     hosts->fail("the list is empty; name at least one host, or leave \"hosts\" out");
-  if (hosts->size() > kMaxDevices)
+  if (hosts->size() > size_t{kMaxDevices})
     hosts->fail(std::to_string(hosts->size()) + " hosts; at most " + std::to_string(kMaxDevices) +
                 " are read");
   std::set<std::string> seen;
@@ -97,6 +96,9 @@ Device readDevice(const Json &json, const std::optional<Json> &defaults, const T
   device.memoryBytes = parseBytes(*memory);
   if (device.memoryBytes == 0)
     memory->fail("a device of no memory holds nothing; give its size, for example \"80GiB\"");
+  if (device.memoryBytes < (device.kind == "cuda" ? 1u << 20 : 1u << 16))
+    memory->fail("a device of " + std::to_string(device.memoryBytes) +
+                 " bytes holds nothing; plain numbers are bytes: write the unit, for example \"80GiB\"");
   if (auto reserved = pick(json, defaults, "reserved")) {
     device.reservedBytes = parseBytes(*reserved);
     if (device.reservedBytes >= device.memoryBytes)
@@ -119,8 +121,8 @@ Device readDevice(const Json &json, const std::optional<Json> &defaults, const T
       json.fail(std::string("the device needs its \"") + key + "\", for example " +
                 (key[0] == 'm' ? "\"3350GB/s\"" : "\"989TFLOPS\""));
     *to = read(*value);
-    if (*to <= 0)
-      value->fail("must be above zero, found " + value->text());
+    detail::checkSpeed(*value, *to, 1e6, key[0] == 'm' ? "bytes a second" : "operations a second",
+                       key[0] == 'm' ? "3350GB/s" : "989TFLOPS");
   }
   return device;
 }
@@ -150,7 +152,7 @@ Topology readRoot(const Json &root, const std::string &text) {
   if (!devices)
     root.fail("the list \"devices\" is missing");
   devices->expectArray();
-  if (devices->size() < 1 || devices->size() > kMaxDevices)
+  if (devices->size() < 1 || devices->size() > size_t{kMaxDevices})
     devices->fail(std::to_string(devices->size()) + " devices; between 1 and " + std::to_string(kMaxDevices) +
                   " are allowed");
   detail::DeviceNumbers numbers;
@@ -196,8 +198,18 @@ Topology parseTopology(const std::string &text, const std::string &nameForErrors
   return readRoot(file.root(), text);
 }
 
+// The table that nvidia-smi topo -m prints, with or without the codes that underline its header.
+static bool isNvidiaSmiTable(const std::string &text) {
+  const size_t table = text.find("GPU0"), json = text.find_first_of("{[\"");
+  return table != std::string::npos && (json == std::string::npos || table < json || (json > 0 && text[json - 1] == '\x1b'));
+}
+
 Topology readTopology(const std::string &path) {
-  Topology topology = parseTopology(readTextFile(path, kMaxTopologyBytes), path);
+  const std::string text = readTextFile(path, kMaxTopologyBytes);
+  if (isNvidiaSmiTable(text))
+    throw Error(path + " is the table of nvidia-smi topo -m, which tells kinds of links only: a topology file also has each device's "
+                       "memory and speed and the links' bandwidths; docs/topology.md says which, examples/topo has some to start from");
+  Topology topology = parseTopology(text, path);
   if (topology.name.empty())
     topology.name = baseName(path);
   return topology;

@@ -8,6 +8,8 @@
 
 namespace llmc {
 
+constexpr int64_t kMaxDevices = 512; // of a topology, and so ranks of a plan
+
 struct Device {
   std::string id;   // unique: "gpu0"
   std::string kind; // "cuda" | "cpu"

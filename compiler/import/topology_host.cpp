@@ -58,8 +58,9 @@ uint64_t cgroupLimit() {
 } // namespace
 
 Topology hostCpuTopology(int64_t n) {
-  if (n < 1 || n > 4096)
-    throw Error("cannot make " + std::to_string(n) + " CPU devices; between 1 and 4096 are allowed");
+  if (n < 1 || n > kMaxDevices)
+    throw Error("cannot make " + std::to_string(n) + " CPU devices; between 1 and " + std::to_string(kMaxDevices) +
+                " are allowed");
   const uint64_t total = std::min(memInfo("MemTotal"), cgroupLimit());
   if (total == 0)
     throw Error(

@@ -51,8 +51,7 @@ Link readLinkBody(const Json &json) {
   if (!bandwidth)
     json.fail("a link needs its \"bandwidth\" in one direction, for example \"450GB/s\"");
   link.bandwidth = parseBandwidth(*bandwidth);
-  if (link.bandwidth <= 0)
-    bandwidth->fail("must be above zero, found " + bandwidth->text());
+  checkSpeed(*bandwidth, link.bandwidth, 1e5, "bytes a second", "450GB/s");
   link.latency = usualLatency(link.kind);
   if (auto latency = json.get("latency"))
     link.latency = parseSeconds(*latency);
@@ -271,6 +270,16 @@ private:
 };
 
 } // namespace
+
+void checkSpeed(const Json &value, double speed, double least, const char *unit, const char *example) {
+  if (speed <= 0)
+    value.fail("must be above zero, found " + value.text());
+  if (speed < least)
+    value.fail("no device is as slow as " + value.text() + "; plain numbers are " + unit +
+               ": write the unit, for example " + quote(example));
+  if (speed > 1e20)
+    value.fail("no device is as fast as " + value.text() + "; write it like " + quote(example));
+}
 
 void readLinks(const Json &root, const DeviceNumbers &numbers, Topology &topology) {
   LinkReader(root, numbers, topology).run();

@@ -8,6 +8,7 @@
 #include "compiler/pipeline/topology_attr.h"
 #include "compiler/support/error.h"
 #include "passes/dist/Passes.h"
+#include "passes/dist/Placement.h"
 #include "passes/exec/Passes.h"
 #include "passes/llm/Passes.h"
 
@@ -31,23 +32,18 @@ struct Settled {
   dist::LimitsAttr limits;
 };
 
-bool allCpu(const Topology &topology) {
-  return std::all_of(topology.devices.begin(), topology.devices.end(),
-                     [](const Device &d) { return d.kind == "cpu"; });
-}
-
 // The element type of matrices: as asked, or the checkpoint's own, quantised ones being widened to bf16. A GPU older than
 // compute capability 8.0 has no bf16; there float16 takes its place, with a warning.
-Type weightType(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, const Topology &topology,
+Type weightType(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, ArrayRef<dist::DeviceAttr> devices,
                 std::vector<std::string> &warnings) {
   std::string dtype = options.dtype;
   if (dtype == "auto")
     dtype = spec.storedDtype == DType::F32 ? "float32" : spec.storedDtype == DType::F16 ? "float16" : "bfloat16";
   if (dtype == "bfloat16")
-    for (const Device &device : topology.devices)
-      if (device.kind == "cuda" && device.capability < 80) {
-        warnings.push_back("device " + device.id + " has compute capability " + std::to_string(device.capability / 10) +
-                           "." + std::to_string(device.capability % 10) +
+    for (dist::DeviceAttr device : devices)
+      if (device.getKind() == "cuda" && device.getCapability() < 80) {
+        warnings.push_back("device " + device.getId().str() + " has compute capability " +
+                           std::to_string(device.getCapability() / 10) + "." + std::to_string(device.getCapability() % 10) +
                            ", bfloat16 needs 8.0: using float16, whose range is smaller");
         dtype = "float16";
         break;
@@ -61,11 +57,21 @@ Type weightType(MLIRContext *context, const CompileOptions &options, const Model
   throw Error("--dtype " + options.dtype + " is unknown: use auto, float32, bfloat16 or float16");
 }
 
-Settled settle(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, const Topology &topology,
+// The devices that the ranks get; where the split is none that can be, all that they might.
+SmallVector<dist::DeviceAttr> devicesInUse(dist::TopologyAttr topology, int64_t tp, int64_t pp) {
+  SmallVector<int64_t> devices = dist::usableDevices(topology);
+  if (tp >= 1 && pp >= 1 && tp <= static_cast<int64_t>(devices.size()) / pp)
+    if (dist::Placement placement = dist::placeRanks(topology, tp, pp); placement.why.empty())
+      devices = placement.devices;
+  return llvm::map_to_vector(devices, [&](int64_t i) { return topology.getDevices()[i]; });
+}
+
+Settled settle(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, dist::TopologyAttr topology,
                std::vector<std::string> &warnings) {
   Settled s;
-  bool cpu = allCpu(topology);
-  s.weightType = weightType(context, options, spec, topology, warnings);
+  SmallVector<dist::DeviceAttr> devices = devicesInUse(topology, options.tp, options.pp);
+  bool cpu = llvm::all_of(devices, [](dist::DeviceAttr device) { return device.getKind() == "cpu"; });
+  s.weightType = weightType(context, options, spec, devices, warnings);
   // CPUs compute in f32 whatever the weights are; GPUs keep activations in the weights' type.
   s.activationType = cpu ? Type(Float32Type::get(context)) : s.weightType;
   s.kvType = s.weightType;
@@ -85,6 +91,9 @@ Settled settle(MLIRContext *context, const CompileOptions &options, const ModelS
                              {"--page-size", options.pageSize}})
     if (value < 1)
       throw Error(std::string(name) + " must be at least 1, not " + std::to_string(value));
+  if (options.pageSize > std::max(maxModelLen, CompileOptions().pageSize))
+    throw Error("--page-size " + std::to_string(options.pageSize) + " is more than the " + std::to_string(maxModelLen) +
+                " tokens of the longest sequence, so that pages could never be full: lower it");
   if (!(options.memoryUtilization > 0 && options.memoryUtilization <= 1))
     throw Error("--memory-utilization must lie in (0, 1], not " + std::to_string(options.memoryUtilization));
   s.limits = dist::LimitsAttr::get(context, maxModelLen, maxNumSeqs, maxBatched, maxNumSeqs, options.pageSize,
@@ -120,6 +129,16 @@ static std::string defaultServedName(const std::string &model) {
   return std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
 }
 
+// Ranks that this machine's CPU is cut into. What is wrong with the numbers themselves is said with the split.
+static int64_t cpuRanks(int64_t tp, int64_t pp) {
+  if (tp < 1 || pp < 1)
+    return 1;
+  if (tp > kMaxDevices / pp)
+    throw Error("--tp " + std::to_string(tp) + " and --pp " + std::to_string(pp) + " are more than " + std::to_string(kMaxDevices) +
+                " ranks together, the most that a plan has: lower one of them");
+  return tp * pp;
+}
+
 static void buildPhases(PassManager &pm, const CompileOptions &options) {
   llm::buildLLMPipeline(pm);
   if (options.stopAfter == StopAfter::Llm)
@@ -140,8 +159,7 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
   CompileResult result;
   ModelSpec spec = importModel(options.model, options.dummyWeights ? LoadFormat::Dummy : LoadFormat::Auto);
   result.warnings = spec.warnings;
-  Topology topology = options.topology.empty() ? hostCpuTopology(std::max<int64_t>(options.tp * options.pp, 1))
-                                               : readTopology(options.topology);
+  Topology topology = options.topology.empty() ? hostCpuTopology(cpuRanks(options.tp, options.pp)) : readTopology(options.topology);
 
   DialectRegistry registry;
   registerDialects(registry);
@@ -150,9 +168,10 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
   context.loadAllAvailableDialects();
   Collector collector(&context);
 
-  Settled settled = settle(&context, options, spec, topology, result.warnings);
+  dist::TopologyAttr machine = topologyAttr(&context, topology);
+  Settled settled = settle(&context, options, spec, machine, result.warnings);
   OwningOpRef<ModuleOp> module = buildModel(&context, spec, {settled.weightType, settled.activationType});
-  (*module)->setAttr(dist::kTopologyAttr, topologyAttr(&context, topology));
+  (*module)->setAttr(dist::kTopologyAttr, machine);
   (*module)->setAttr(dist::kLimitsAttr, settled.limits);
 
   PassManager pm(&context);

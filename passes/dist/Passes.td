@@ -8,7 +8,8 @@ def DistAssignMesh : Pass<"dist-assign-mesh", "::mlir::ModuleOp"> {
   let summary = "Chooses the device of each rank";
   let description = [{
     Reads `dist.topology`, writes `dist.mesh`. The ranks of a stage talk at every layer, so each stage gets devices
-    that the best links join, of like memory, on one host; stages talk once a step and go across. Before:
+    that the best links join, of like memory, on one host; stages talk once a step and go across. Where there are GPUs, only
+    they are used. Before:
 
     ```mlir
     module attributes {dist.topology = #dist.topology<... four devices, 0-1 and 2-3 joined by NVLink ...>}

@@ -159,7 +159,7 @@ func.func @forward(%ids: tensor<?xi32>, %table: tensor<8x8xf32>) -> tensor<?x8xf
 
 // No links, no group
 
-// expected-error@+1 {{only 1 of 2 stages find 2 devices that are joined by links: add the missing links to the topology, or lower --tp}}
+// expected-error@+1 {{tp 2 x pp 2 needs 4 devices that links join, but the most that are joined are 2 ('d0', 'd1'): add the missing links to the topology ("default_network_link" for those between hosts), or use a smaller --tp or --pp}}
 module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0"], devices = [
     #dist.device<id = "d0", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>,
     #dist.device<id = "d1", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>,
@@ -236,6 +236,136 @@ module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0"], de
     #dist.device<id = "d3", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>], links = []>} {
 func.func @forward(%ids: tensor<?xi32>, %table: tensor<1x8xf32>) -> tensor<?x8xf32> {
   %x = llm.embedding %ids, %table : tensor<?xi32>, tensor<1x8xf32> -> tensor<?x8xf32>
+  %a0 = llm.attention %x, %x, %x {layer = 0 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %a1 = llm.attention %x, %x, %x {layer = 1 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %h = llm.gated_act %x, %x {act = #llm.act<silu>} : tensor<?x8xf32>
+  return %x : tensor<?x8xf32>
+}
+}
+
+// -----
+
+// GPUs alone, however large and well joined the CPU beside them is
+
+// CHECK: devices = [1, 2, 3, 4]>
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0"], devices = [
+    #dist.device<id = "d0", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1099511627776, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d1", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d2", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d3", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d4", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>], links = [
+    #dist.link<a = 0, b = 1, kind = "HOST", bandwidth = 9.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 2, kind = "HOST", bandwidth = 9.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 3, kind = "HOST", bandwidth = 9.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 4, kind = "HOST", bandwidth = 9.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 1, b = 2, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 1, b = 3, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 1, b = 4, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 2, b = 3, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 2, b = 4, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 3, b = 4, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>]>} {
+func.func @forward(%ids: tensor<?xi32>, %table: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %x = llm.embedding %ids, %table : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %a0 = llm.attention %x, %x, %x {layer = 0 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %a1 = llm.attention %x, %x, %x {layer = 1 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %h = llm.gated_act %x, %x {act = #llm.act<silu>} : tensor<?x8xf32>
+  return %x : tensor<?x8xf32>
+}
+}
+
+// -----
+
+// Of machines that no link joins, the one whose links are better
+
+// CHECK: devices = [1, 3, 5, 7]>
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0", "h1"], devices = [
+    #dist.device<id = "d0", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d1", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d2", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d3", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d4", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d5", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d6", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d7", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>], links = [
+    #dist.link<a = 0, b = 2, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 4, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 6, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 1, b = 3, kind = "NV4", bandwidth = 1.0e11, latency = 1.0e-6, p2p = true>,
+    #dist.link<a = 1, b = 5, kind = "NV4", bandwidth = 1.0e11, latency = 1.0e-6, p2p = true>,
+    #dist.link<a = 1, b = 7, kind = "NV4", bandwidth = 1.0e11, latency = 1.0e-6, p2p = true>,
+    #dist.link<a = 2, b = 4, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 2, b = 6, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 3, b = 5, kind = "NV4", bandwidth = 1.0e11, latency = 1.0e-6, p2p = true>,
+    #dist.link<a = 3, b = 7, kind = "NV4", bandwidth = 1.0e11, latency = 1.0e-6, p2p = true>,
+    #dist.link<a = 4, b = 6, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 5, b = 7, kind = "NV4", bandwidth = 1.0e11, latency = 1.0e-6, p2p = true>]>} {
+func.func @forward(%ids: tensor<?xi32>, %table: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %x = llm.embedding %ids, %table : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %a0 = llm.attention %x, %x, %x {layer = 0 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %a1 = llm.attention %x, %x, %x {layer = 1 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %h = llm.gated_act %x, %x {act = #llm.act<silu>} : tensor<?x8xf32>
+  return %x : tensor<?x8xf32>
+}
+}
+
+// -----
+
+// Enough devices, and enough for each stage, but not joined with one another
+
+// expected-error@+1 {{tp 2 x pp 2 needs 4 devices that links join, but the most that are joined are 2 ('d0', 'd1')}}
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0", "h1"], devices = [
+    #dist.device<id = "d0", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d1", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d2", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d3", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>], links = [
+    #dist.link<a = 0, b = 1, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 2, b = 3, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>]>} {
+func.func @forward(%ids: tensor<?xi32>, %table: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %x = llm.embedding %ids, %table : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %a0 = llm.attention %x, %x, %x {layer = 0 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %a1 = llm.attention %x, %x, %x {layer = 1 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %h = llm.gated_act %x, %x {act = #llm.act<silu>} : tensor<?x8xf32>
+  return %x : tensor<?x8xf32>
+}
+}
+
+// -----
+
+// One network link for two pairs of ranks that talk
+
+// expected-error@+1 {{ranks 1 and 3 exchange data, and the topology has no link between their devices 'd1' and 'd3': add it to "links", or use a smaller --tp or --pp}}
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0", "h1"], devices = [
+    #dist.device<id = "d0", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d1", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d2", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d3", kind = "cuda", name = "", uuid = "", pci = "", host = 1, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>], links = [
+    #dist.link<a = 0, b = 1, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 2, kind = "NET", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 2, b = 3, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>]>} {
+func.func @forward(%ids: tensor<?xi32>, %table: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %x = llm.embedding %ids, %table : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %a0 = llm.attention %x, %x, %x {layer = 0 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %a1 = llm.attention %x, %x, %x {layer = 1 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %h = llm.gated_act %x, %x {act = #llm.act<silu>} : tensor<?x8xf32>
+  return %x : tensor<?x8xf32>
+}
+}
+
+// -----
+
+// CPUs that may not be counted
+
+// expected-error@+1 {{tp 2 x pp 2 needs 4 devices, but the topology has 3; legal on these 3 devices: tp 1 with pp 1-2, tp 2 with pp 1 (CPU devices take no part beside GPUs)}}
+module attributes {dist.topology = #dist.topology<name = "t", hosts = ["h0"], devices = [
+    #dist.device<id = "d0", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d1", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d2", kind = "cuda", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 90, bandwidth = 1.0e10, flops = 1.0e11>,
+    #dist.device<id = "d3", kind = "cpu", name = "", uuid = "", pci = "", host = 0, memory = 1073741824, reserved = 0, capability = 0, bandwidth = 1.0e10, flops = 1.0e11>], links = [
+    #dist.link<a = 0, b = 1, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 0, b = 2, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>,
+    #dist.link<a = 1, b = 2, kind = "NODE", bandwidth = 1.0e10, latency = 1.0e-6, p2p = false>]>} {
+func.func @forward(%ids: tensor<?xi32>, %table: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %x = llm.embedding %ids, %table : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
   %a0 = llm.attention %x, %x, %x {layer = 0 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
   %a1 = llm.attention %x, %x, %x {layer = 1 : i64, q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32} : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
   %h = llm.gated_act %x, %x {act = #llm.act<silu>} : tensor<?x8xf32>

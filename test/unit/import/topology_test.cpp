@@ -99,6 +99,16 @@ TEST(Topology, BadQuantities) {
     expectBad(changed(pair(), "/devices/1/memory", value), {"topo.json:", ": /devices/1/memory: "});
   }
   expectBad(changed(pair(), "/links/0/bandwidth", 0), {"/links/0/bandwidth", "above zero"});
+  // A unit that was forgotten would steer the split without a word.
+  expectBad(changed(pair(), "/devices/1/memory", 80),
+            {"a device of 80 bytes holds nothing", "write the unit, for example \"80GiB\""});
+  expectBad(changed(pair(), "/devices/1/memory", "81559"), {"a device of 81559 bytes holds nothing"});
+  expectBad(changed(pair(), "/devices/0/memory_bandwidth", 3350),
+            {"/devices/0/memory_bandwidth", "as slow as 3350", "\"3350GB/s\""});
+  expectBad(changed(pair(), "/devices/0/peak_flops", 989),
+            {"/devices/0/peak_flops", "as slow as 989", "\"989TFLOPS\""});
+  expectBad(changed(pair(), "/links/0/bandwidth", 450), {"/links/0/bandwidth", "as slow as 450", "\"450GB/s\""});
+  expectBad(changed(pair(), "/links/0/bandwidth", "1e200GB/s"), {"/links/0/bandwidth", "as fast as"});
   expectBad(changed(pair(), "/links/0/bandwidth", "450GB"),
             {"/links/0/bandwidth", "unknown unit \"GB\"", "\"900GB/s\""});
   expectBad(changed(pair(), "/links/0/latency", 5), {"/links/0/latency", "more than a second"});
@@ -220,11 +230,11 @@ TEST(Topology, Groups) {
   EXPECT_EQ(read(four).find(0, 3)->kind, "PIX"); // an explicit link goes before a group's
   four["link_groups"].push_back(nv);
   expectBad(four, {"/link_groups/2", "stands twice", "/link_groups/0"});
-  four["link_groups"] = {{{"devices", {"gpu0"}}, {"kind", "NV4"}, {"bandwidth", 1}}};
+  four["link_groups"] = {{{"devices", {"gpu0"}}, {"kind", "NV4"}, {"bandwidth", 1e9}}};
   expectBad(four, {"/link_groups/0/devices", "no pairs"});
-  four["link_groups"] = {{{"devices", {"gpu0", "gpu0"}}, {"kind", "NV4"}, {"bandwidth", 1}}};
+  four["link_groups"] = {{{"devices", {"gpu0", "gpu0"}}, {"kind", "NV4"}, {"bandwidth", 1e9}}};
   expectBad(four, {"/link_groups/0/devices/1", "stands twice"});
-  four["link_groups"] = {{{"kind", "NV4"}, {"bandwidth", 1}}};
+  four["link_groups"] = {{{"kind", "NV4"}, {"bandwidth", 1e9}}};
   expectBad(four, {"/link_groups/0", "either \"devices\"", "\"between\""});
 }
 
@@ -238,7 +248,7 @@ TEST(Topology, CpuDevicesShareMemory) {
   EXPECT_EQ(read2.find(0, 1)->kind, "HOST");
   EXPECT_EQ(read2.find(0, 1)->bandwidth, 5e9);
   EXPECT_FALSE(read2.find(0, 1)->p2p);
-  t["links"] = {{{"a", "a"}, {"b", "b"}, {"kind", "NV4"}, {"bandwidth", 1}}};
+  t["links"] = {{{"a", "a"}, {"b", "b"}, {"kind", "NV4"}, {"bandwidth", 1e9}}};
   expectBad(t, {"/links/0", "a CPU device has neither NVLink"});
 }
 
@@ -309,11 +319,11 @@ TEST(Topology, SchemaAndReaderKnowTheSameKeys) {
   };
   json document = pair();
   document["device_defaults"] = json::object();
-  json link = {{"kind", "SYS"}, {"bandwidth", 1}},
-       group = {{"devices", {"gpu0", "gpu1"}}, {"kind", "SYS"}, {"bandwidth", 1}};
+  json link = {{"kind", "SYS"}, {"bandwidth", 1e9}},
+       group = {{"devices", {"gpu0", "gpu1"}}, {"kind", "SYS"}, {"bandwidth", 1e9}};
   document["link_groups"] = {group};
   document["default_link"] = link;
-  document["default_network_link"] = {{"kind", "NET"}, {"bandwidth", 1}};
+  document["default_network_link"] = {{"kind", "NET"}, {"bandwidth", 1e9}};
   EXPECT_EQ(keysKnown(document, ""), properties(""));
   EXPECT_EQ(keysKnown(document, "/devices/0"), properties("/properties/devices/items"));
   EXPECT_EQ(keysKnown(document, "/device_defaults"), properties("/properties/device_defaults"));
@@ -333,7 +343,25 @@ TEST(Topology, ThisMachine) {
   EXPECT_EQ(six.find(5, 2)->kind, "HOST");
   EXPECT_EQ(hostCpuTopology(6).sourceHash, six.sourceHash);
   expectError([] { hostCpuTopology(0); }, {"0 CPU devices"});
-  expectError([] { hostCpuTopology(100000); }, {"100000 CPU devices"});
+  expectError([] { hostCpuTopology(513); }, {"513 CPU devices", "512"});
+}
+
+// What people have at hand, given in place of a topology file.
+TEST(Topology, OtherTextsAreNamed) {
+  const std::string table = "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-31\n";
+  const Folder folder;
+  for (const std::string &text : {table, "\t\x1b[4m" + table, "\r\n" + table})
+    expectError([&] { readTopology(folder.write("topo.txt", text)); },
+                {"topo.txt is the table of nvidia-smi topo -m", "docs/topology.md"});
+  expectError(
+      [] { readTopology(std::string(LLMC_SOURCE_DIR) + "/test/golden/topo/2x-h200-nvidia-smi-topo-m.txt"); },
+      {"is the table of nvidia-smi topo -m"});
+  // GPU0 as an id of a real file is no table.
+  json named = changed(changed(pair(), "/devices/0/id", "GPU0"), "/links/0/a", "GPU0");
+  EXPECT_EQ(readTopology(folder.write("topo.json", named)).devices[0].id, "GPU0");
+  expectError([] { parseTopology(std::string("\xff\xfe{\0}\0", 6), "topo.json"); },
+              {"topo.json is text in UTF-16; save it as UTF-8"});
+  expectError([] { parseTopology("\x80", "topo.json"); }, {"not valid JSON", "<80>"});
 }
 
 TEST(Topology, LimitsAndFiles) {
