@@ -28,10 +28,12 @@ void StartFlags::add_to(CLI::App &command) {
                                                                 {"nccl", exec::Collectives::Nccl},
                                                                 {"peer", exec::Collectives::Peer},
                                                                 {"host", exec::Collectives::Host}};
-  command.add_option("--collectives", collectives,
-                     "CUDA: how ranks talk: nccl, peer (our kernels over P2P or within a GPU), host (through host memory, for "
-                     "GPUs without working P2P), or auto (peer for small sums, nccl for the rest, where the machine allows)")
-      ->transform(CLI::CheckedTransformer(ways, CLI::ignore_case))
+  command
+      .add_option_function<std::string>(
+          "--collectives", [this](const std::string &way) { collectives = ways.at(way); },
+          "CUDA: how ranks talk: nccl, peer (our kernels over P2P or within a GPU), host (through host memory, for GPUs without working "
+          "P2P), or auto (peer for the sums that the plan has pushed, nccl for the rest, where the machine allows)")
+      ->transform(CLI::IsMember({"auto", "nccl", "peer", "host"}, CLI::ignore_case))
       ->default_str("auto");
   command.add_flag("--check-collectives", check_collectives,
                    "Compare the sequence numbers of all ranks at every collective, and name the last ones on failure (slow)");
