@@ -69,19 +69,30 @@ __device__ __forceinline__ float warp_sum(float v) {
   return v;
 }
 
-// Sum over the block, the same value in every thread. `scratch` has 33 floats; all threads must call.
-__device__ __forceinline__ float block_sum(float v, float *scratch) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
+// Who works together in a block: all threads, or the first `count`, whole warps.
+struct WholeBlock {
+  __device__ __forceinline__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ __forceinline__ void sync() const { __syncthreads(); }
+};
+struct FirstThreads {
+  int count;
+  __device__ __forceinline__ int threads() const { return count; }
+  __device__ __forceinline__ void sync() const { asm volatile("bar.sync 1, %0;" ::"r"(count) : "memory"); }
+};
+
+// Sum over the block, or the team, the same value in every thread. `scratch` has 33 floats; all threads must call.
+template <typename Team = WholeBlock> __device__ __forceinline__ float block_sum(float v, float *scratch, Team team = {}) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (team.threads() + 31) >> 5;
   v = warp_sum(v);
   if (lane == 0)
     scratch[warp] = v;
-  __syncthreads();
+  team.sync();
   if (warp == 0) {
     float total = warp_sum(lane < warps ? scratch[lane] : 0.0f);
     if (lane == 0)
       scratch[32] = total;
   }
-  __syncthreads();
+  team.sync();
   return scratch[32];
 }
 

@@ -1,34 +1,14 @@
-// All-reduce in one shot over links that keep lines whole: 128 bytes that a warp stores at once arrive at once, which NVLink does
-// (after NCCL's LL128 protocol). Of a line's eight chunks seven are the row's, the last is the call's epoch: no flag and no fence
-// is needed behind the rows, and the link carries an eighth more, not twice as much.
+// All-reduce in one shot over links that keep lines whole (lines.cuh), of messages that are over before much can be summed beside them.
 //
 // There are no more blocks than fit: each pushes all its rows before it waits for the first, so that the links never idle while
 // rows are summed. Epochs, turns and order of the sums are one_shot.cu's. The inbox of lines is nobody else's, so that a line's
 // last chunk has never been anything but an epoch.
+#include "kernels/cuda/lines.cuh"
 #include "kernels/cuda/one_shot_lines.h"
-#include "kernels/cuda/peers.cuh"
-#include "kernels/cuda/sum_rows.cuh"
 
 namespace llmrt::cuda {
 
 namespace {
-
-constexpr int kLineBytes = InLines::kPlaces * kChunk;
-
-// Spins until the lines of all lanes carry the epoch, or the host has given the group up. Whole warps call; `there`: whether
-// this lane's line exists.
-__device__ __forceinline__ uint4 load_line(const void *from, bool there, uint32_t epoch, const volatile uint32_t *given_up) {
-  uint4 v = make_uint4(0, 0, 0, 0);
-  for (unsigned n = 1;; ++n) {
-    if (there)
-      v = load_volatile(from);
-    const bool late = there && threadIdx.x % InLines::kPlaces == InLines::kCarried && v.x != epoch;
-    if (!__any_sync(0xffffffffu, late))
-      return v;
-    if (n % kSpinsBetweenLooks == 0 && __any_sync(0xffffffffu, *given_up != 0))
-      return v;
-  }
-}
 
 template <typename T, bool kNorm, int kEach, int kThreads>
 __global__ void __launch_bounds__(kThreads, kThreads <= 512 ? 2 : 1) lines_kernel(OneShot p) {
@@ -39,7 +19,7 @@ __global__ void __launch_bounds__(kThreads, kThreads <= 512 ? 2 : 1) lines_kerne
   wait_for_previous();
   const uint32_t epoch = begin_call(p);
   const int64_t turn = static_cast<int64_t>(epoch & 1) * p.box.turn_bytes + p.box.lines_offset;
-  const int lines = (own.chunks + InLines::kCarried - 1) / InLines::kCarried, places = lines * InLines::kPlaces;
+  const int lines = lines_of(own.chunks), places = lines * InLines::kPlaces;
   // Where the row's place j lies in what member `from` has sent to member `to`.
   const auto message = [&](int to, int from, int j) {
     return static_cast<char *>(p.inbox[to]) + turn + from * p.box.source_bytes + own.row * lines * kLineBytes + own.place(j) * kChunk;
@@ -79,7 +59,7 @@ __global__ void __launch_bounds__(kThreads, kThreads <= 512 ? 2 : 1) lines_kerne
 }
 
 template <typename T, bool kNorm> void run(const OneShot &p, cudaStream_t stream) {
-  const int64_t places = ceil_div(p.H / Chunk<T>::kElements, InLines::kCarried) * InLines::kPlaces;
+  const int64_t places = lines_of(static_cast<int>(p.H / Chunk<T>::kElements)) * InLines::kPlaces;
   const auto start = [&](auto kernel, int64_t each) {
     const int64_t threads = ceil_div(ceil_div(places, each), 32) * 32;
     const int64_t blocks = device_limits().sms * (each == 1 && threads <= 640 ? 2 : 1), rounds = ceil_div(p.T, blocks);
@@ -103,7 +83,7 @@ int64_t lines_bytes(int64_t most_bytes, int64_t most_rows) {
   return ceil_div(most_bytes, InLines::kCarried * kChunk) * kLineBytes + most_rows * kLineBytes; // a row ends a line
 }
 
-bool lines_take(int64_t row_bytes) { return ceil_div(row_bytes / kChunk, InLines::kCarried) * InLines::kPlaces <= kMostRowChunks; }
+bool lines_take(int64_t row_bytes) { return lines_of(static_cast<int>(row_bytes / kChunk)) * InLines::kPlaces <= kMostRowChunks; }
 
 void one_shot_in_lines(const OneShot &p, cudaStream_t stream) {
   with_type(p.act, [&](auto type) {

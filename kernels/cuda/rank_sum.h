@@ -49,12 +49,19 @@ struct RankSum {
 // Whether rows of H elements, ld apart, are of a form that these sums carry.
 bool one_shot_takes(int64_t H, int64_t ld, DType act);
 
-// In one shot: every member pushes its rows to all others. Where messages lie in a rank's inbox: two turns of `turn_bytes`; in
-// each, `source_bytes` from every member of the group. A source has the pairs of short messages, lines (at lines_offset), the rows
-// of long messages (at data_offset) and their flags (at flags_offset).
+// Rings of long messages in a rank's inbox: from every other member a source, for each of so many blocks some rows of slot_bytes, then
+// their flags; and behind all sources, from counts_offset on, how many rows went through each block's.
+struct RingShape {
+  int64_t slot_bytes = 0, blocks = 0, flags_offset = 0, source_bytes = 0, counts_offset = 0;
+  int64_t bytes() const { return counts_offset + blocks * 4; }
+};
+// In one shot: every member pushes its rows to all others. Where messages lie in a rank's inbox: two turns of `turn_bytes`, in each
+// of which every member of the group has `source_bytes`, for the pairs of short messages and, from lines_offset on, for lines; then
+// the rings of long ones, if there are any.
 struct InboxShape {
-  int64_t lines_offset = 0, data_offset = 0, flags_offset = 0, source_bytes = 0, turn_bytes = 0;
-  int64_t bytes() const { return 2 * turn_bytes; }
+  int64_t lines_offset = 0, source_bytes = 0, turn_bytes = 0, ring_offset = 0;
+  RingShape ring;
+  int64_t bytes() const { return ring_offset + ring.bytes(); }
 };
 // Messages of up to so much to all others carry their signal with them: in pairs, or in lines where the links keep those whole;
 // the shortest in pairs all the same.
@@ -63,8 +70,8 @@ inline constexpr int64_t kPairsBytes = 512 << 10, kLinesBytes = 2 << 20, kShortB
 // known by its atomics, and within a device.
 bool whole_lines_between(int a, int b);
 
-// An inbox for messages of up to `most_bytes` and `most_rows` from each of `count` members.
-InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_rows);
+// An inbox for messages of up to `most_bytes` and `most_rows` of up to `most_row_bytes` from each of `count` members.
+InboxShape one_shot_inbox(int count, int64_t most_bytes, int64_t most_row_bytes, int64_t most_rows);
 struct OneShot : RankSum {
   InboxShape box;
   bool whole_lines; // between all members; the same on every member

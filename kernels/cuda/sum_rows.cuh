@@ -34,29 +34,25 @@ template <typename T> struct Chunk {
   }
 };
 
-// Which chunk a place, of a thread or on the link, belongs to: in order; or, in lines, seven to eight places, past all at the last.
+// Which chunk of a row a place of a thread is: in order, as long as no other is said (lines.cuh).
 struct InOrder {
   static __device__ __forceinline__ int chunk_at(int place) { return place; }
 };
-struct InLines {
-  static constexpr int kPlaces = 8, kCarried = 7;
-  static __device__ __forceinline__ int chunk_at(int place) {
-    return place % kPlaces == kCarried ? kMostRowChunks : place / kPlaces * kCarried + place % kPlaces;
-  }
-};
 
-// A block's row of a sum over ranks. kNorm: with residual and norm. kEach: places of a thread, blockDim.x apart.
-template <typename T, bool kNorm, int kEach, typename Places = InOrder> class SummedRow {
+// A block's row of a sum over ranks, which a team of its threads works on. kNorm: with residual and norm. kEach: places of a thread, a
+// team apart.
+template <typename T, bool kNorm, int kEach, typename Places = InOrder, typename Team = WholeBlock> class SummedRow {
 public:
+  static constexpr int kPlacesOfThread = kEach;
   Chunk<T> sum[kEach];
   const int chunks;
   int64_t row;
 
-  __device__ __forceinline__ SummedRow(const RankSum &call)
-      : chunks(static_cast<int>(call.H) / Chunk<T>::kElements), row(blockIdx.x), p(call) {}
+  __device__ __forceinline__ SummedRow(const RankSum &call, Team team = {})
+      : chunks(static_cast<int>(call.H) / Chunk<T>::kElements), row(blockIdx.x), p(call), team_(team) {}
 
   // Of the thread's place j.
-  static __device__ __forceinline__ int place(int j) { return static_cast<int>(threadIdx.x + j * blockDim.x); }
+  __device__ __forceinline__ int place(int j) const { return static_cast<int>(threadIdx.x) + j * team_.threads(); }
   // f(chunk, its index among the thread's).
   template <typename F> __device__ __forceinline__ void each(F &&f) {
 #pragma unroll
@@ -80,7 +76,7 @@ public:
     if constexpr (kNorm)
       each([&](int c, int j) { before[j] = *reinterpret_cast<const uint4 *>(residual() + c * kChunk); });
   }
-  // The sum to its place, or residual and norm. All threads call.
+  // The sum to its place, or residual and norm. All threads of the team call.
   __device__ __forceinline__ void finish(float *scratch) {
     if constexpr (!kNorm) {
       each([&](int c, int j) { *reinterpret_cast<uint4 *>(data() + c * kChunk) = sum[j].bits(); });
@@ -93,7 +89,7 @@ public:
         for (int i = 0; i < kElements; ++i)
           square += sum[j].v[i] * sum[j].v[i];
       });
-      const float scale = rsqrtf(block_sum(square, scratch) / static_cast<float>(p.H) + p.norm.eps);
+      const float scale = rsqrtf(block_sum(square, scratch, team_) / static_cast<float>(p.H) + p.norm.eps);
       char *out = at(p.norm.out, p.norm.ld_out);
       each([&](int c, int j) {
 #pragma unroll
@@ -112,6 +108,7 @@ private:
   __device__ __forceinline__ char *residual() const { return at(p.norm.residual, p.norm.ld_residual); }
 
   const RankSum &p;
+  const Team team_;
   float weight[kNorm ? kEach : 1][kElements];
   uint4 before[kNorm ? kEach : 1];
 };

@@ -59,14 +59,19 @@ inline uint64_t cudaAttentionScratch(uint64_t maxSeqs, uint64_t qHeads, uint64_t
   return counters * 4 + (2 * multiprocessors + 2 * maxSeqs) * qHeads * decodeRows * (headDim + 2) * 4;
 }
 
-// rank_sum.h: what one_shot_all_reduce() takes, one_shot_inbox() and two_shot_inbox(); pushed_sums.cpp: two words of state for each.
+// rank_sum.h: what one_shot_all_reduce() takes, ring_shape(), one_shot_inbox() and two_shot_inbox(); pushed_sums.cpp: two words of state for each.
 inline constexpr uint64_t kCudaOneShotRanks = 8, kCudaSumStates = 2 * 8;
 inline constexpr int64_t kCudaOneShotRow = 64 << 10;
-inline uint64_t cudaOneShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t mostRows) {
+inline uint64_t cudaRings(uint64_t ranks, uint64_t rowBytes, uint64_t mostRows) {
+  const uint64_t places = 4, slot = ceilDiv(rowBytes, 112) * 128, fit = std::clamp<uint64_t>((10 << 20) / (places * slot), 1, 512);
+  const uint64_t blocks = std::min(mostRows, fit > 128 ? fit / 128 * 128 : fit);
+  return (ranks - 1) * (blocks * places * slot + roundUp(blocks * places * 4, 256)) + blocks * 4;
+}
+inline uint64_t cudaOneShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t rowBytes, uint64_t mostRows) {
   const uint64_t pairs = (512 << 10) / (ranks - 1), lines = (2 << 20) / (ranks - 1);
   return 2 * ranks * (roundUp(2 * std::min(mostBytes, pairs), 256) +
-                      roundUp((ceilDiv(std::min(mostBytes, lines), 112) + mostRows) * 128, 256) + roundUp(mostBytes, 256) +
-                      roundUp(mostRows * 4, 256));
+                      roundUp((ceilDiv(std::min(mostBytes, lines), 112) + mostRows) * 128, 256)) +
+         (mostBytes > pairs ? cudaRings(ranks, rowBytes, mostRows) : 0);
 }
 inline uint64_t cudaTwoShotInbox(uint64_t ranks, uint64_t mostBytes, uint64_t rowBytes, uint64_t mostRows) {
   return 2 * (ranks * (roundUp(mostBytes / ranks + rowBytes, 256) + roundUp(ceilDiv(mostRows, ranks) * 4, 256)) +

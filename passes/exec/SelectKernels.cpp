@@ -175,9 +175,10 @@ void Selector::chooseCommunicator(Operation *op) {
 }
 
 // Which sums kernels push, and how. In one shot a member sends n - 1 messages; in two, as in a ring, 2 (n - 1) / n of one, for one more
-// hop between members. NCCL's ring has more hops and pipelines better, so that it is for what is large.
+// hop between members. Between two members that is the same, and one shot serves every size; among more, two shots are not pipelined,
+// and what is large goes by NCCL's ring.
 void Selector::chooseShots(AllReduceOp op) {
-  constexpr int64_t kMost = 8 << 20, kChunk = 16; // docs/performance.md: between two members, one shot beats NCCL up to there
+  constexpr int64_t kEverySize = 4ll << 30, kTwoShots = 8 << 20, kChunk = 16; // docs/performance.md
   constexpr double kSignal = 1.3e-6; // seconds of a hop beside the link's latency: two shots less one, 3.3 us over a link of 2 us
   ArrayRef<int64_t> ranks = op.getGroup();
   BufferType type = op.getData().getType();
@@ -195,10 +196,10 @@ void Selector::chooseShots(AllReduceOp op) {
       latency = std::max(latency, link.getLatency().getValueAsDouble());
     }
   double n = static_cast<double>(ranks.size()), extra = (n - 1) - 2 * (n - 1) / n; // messages that one shot sends beyond two
-  auto inRows = [&](double bytes) { return static_cast<int64_t>(std::min<double>(kMost, bytes)) / row * row; };
-  op.setOneShotBytes(inRows(extra > 0 ? (latency + kSignal) * bandwidth / extra : kMost));
+  auto inRows = [&](int64_t bytes) { return bytes / row * row; };
+  op.setOneShotBytes(inRows(extra > 0 ? std::min(kTwoShots, static_cast<int64_t>((latency + kSignal) * bandwidth / extra)) : kEverySize));
   if (extra > 0)
-    op.setTwoShotBytes(inRows(kMost));
+    op.setTwoShotBytes(inRows(kTwoShots));
 }
 
 namespace {

@@ -139,7 +139,7 @@ struct PushedSums {
   uint64_t bytes(dist::LimitsAttr limits) const {
     if (ranks == 0)
       return 0;
-    return (oneBytes ? cudaOneShotInbox(ranks, oneBytes, oneRows) : 0) +
+    return (oneBytes ? cudaOneShotInbox(ranks, oneBytes, rowBytes, oneRows) : 0) +
            (twoBytes ? cudaTwoShotInbox(ranks, twoBytes, rowBytes, twoRows) : 0) + kCudaSumStates +
            cudaTokenBox(ranks, limits.getMaxLogitsRows());
   }

@@ -37,7 +37,7 @@ using exec::cuda::RankLink;
     }                                                                                                                  \
   } while (0)
 
-constexpr int64_t kH = 4096, kMost = 64 << 20, kPushMost = 32 << 20, kRowBytes = kH * 2;
+constexpr int64_t kH = 4096, kMost = 64 << 20, kRowBytes = kH * 2;
 constexpr int kCalls = 40, kRounds = 7;
 
 struct RankState {
@@ -87,8 +87,8 @@ int main(int argc, char **argv) {
     std::printf("bench_collectives needs two GPUs or more\n");
     return 0;
   }
-  const InboxShape one_box = one_shot_inbox(count, kPushMost, kPushMost / kRowBytes);
-  const TwoShotShape two_box = two_shot_inbox(count, kPushMost, kRowBytes, kPushMost / kRowBytes);
+  const InboxShape one_box = one_shot_inbox(count, kMost, kRowBytes, kMost / kRowBytes);
+  const TwoShotShape two_box = two_shot_inbox(count, kMost, kRowBytes, kMost / kRowBytes);
   llmrt::plan::testing::TinySpec spec; // of its groups alone
   spec.tp = uint32_t(count), spec.pp = 1, spec.q_heads = spec.kv_heads = 16;
   const auto plan = llmrt::plan::testing::load(llmrt::plan::testing::build_tiny_plan(spec));
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
                   "two shots", "NCCL", "one shot", "no lines", "two shots", "NCCL", "peer", "host");
 
     std::vector<Line> lines;
-    for (int64_t bytes = kRowBytes / 2; bytes <= (others ? kMost : kPushMost); bytes *= 2) {
+    for (int64_t bytes = kRowBytes / 2; bytes <= kMost; bytes *= 2) {
       const int64_t T = std::max<int64_t>(1, bytes / kRowBytes), H = bytes / 2 / T;
       auto push = [&](Way way, bool norm) {
         const bool twice = way == Way::two_shots;
@@ -194,8 +194,8 @@ int main(int argc, char **argv) {
         if (norm)
           add_rms_norm({r.out, H, r.residual, H, r.data, H, r.weight, T, H, 1e-6f, 0, DType::bf16}, r.stream);
       };
-      auto in_graph = [&](bool fits, const std::function<void()> &call) -> double {
-        if (!fits)
+      auto in_graph = [&](bool wanted, const std::function<void()> &call) -> double {
+        if (!wanted)
           return 0;
         call(); // connects
         CHECK(cudaStreamSynchronize(r.stream));
@@ -246,11 +246,10 @@ int main(int argc, char **argv) {
         CHECK(cudaStreamSynchronize(r.stream));
         return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / calls;
       };
-      const bool fits = bytes <= kPushMost;
       std::vector<double> us;
       for (bool norm : {false, true}) {
         for (const Way way : {Way::one_shot, Way::one_shot_no_lines, Way::two_shots})
-          us.push_back(in_graph(fits, [&] { push(way, norm); }));
+          us.push_back(in_graph(true, [&] { push(way, norm); }));
         us.push_back(in_graph(others, [&] { nccl(norm); }));
       }
       us.push_back(others ? met(*r.met) : 0);

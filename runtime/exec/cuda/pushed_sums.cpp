@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kStateBytes = 2 * sizeof(uint32_t); // of each kind of sum
 
 k::InboxShape one_shot_shape(const PushedSums::Size &size, int count) {
-  return size.one_bytes ? k::one_shot_inbox(count, size.one_bytes, size.one_rows) : k::InboxShape();
+  return size.one_bytes ? k::one_shot_inbox(count, size.one_bytes, size.row_bytes, size.one_rows) : k::InboxShape();
 }
 k::TwoShotShape two_shot_shape(const PushedSums::Size &size, int count) {
   return size.two_bytes ? k::two_shot_inbox(count, size.two_bytes, size.row_bytes, size.two_rows) : k::TwoShotShape();

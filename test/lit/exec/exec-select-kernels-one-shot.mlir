@@ -17,8 +17,8 @@ module attributes {dist.topology = #topo, dist.mesh = #dist.mesh<tp = 4, pp = 1,
 exec.program @rank0 attributes {rank = 0 : i64, stage = 0 : i64, tp_index = 0 : i64, device = 0 : i64} {
   %x = exec.buffer "x" : !exec.buffer<tokens, 3584, bf16>
   %odd = exec.buffer "odd" : !exec.buffer<tokens, 3585, bf16>
-  // Two members: a push sends no more than a ring. 1170 rows of 7168 bytes are just below 8 MiB.
-  // CHECK: exec.all_reduce {{.*}}group = array<i64: 0, 1>,{{.*}}one_shot_bytes = 8386560 : i64, seq
+  // Two members: a push sends no more than a ring, whatever the size: 4 GiB in rows of 7168 bytes are more than any step has.
+  // CHECK: exec.all_reduce {{.*}}group = array<i64: 0, 1>,{{.*}}one_shot_bytes = 4294965248 : i64, seq
   // CHECK-NOT: two_shot_bytes = {{[1-9]}}
   exec.all_reduce %x {group = array<i64: 0, 1>, seq = 0 : i64} : !exec.buffer<tokens, 3584, bf16>
   // Three, over 20 GB/s and 5 us: 2 messages against 4/3, so the 6.3 us of a hop buy 189,000 bytes: 26 rows.

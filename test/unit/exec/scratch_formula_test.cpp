@@ -73,9 +73,11 @@ TEST(ScratchFormula, CudaAttention) {
 TEST(ScratchFormula, CudaInboxes) {
   for (const int ranks : {2, 3, 8})
     for (const int64_t bytes : {16ll, 7168ll, 65536ll, 4ll << 20})
-      for (const int64_t rows : {1, 64, 585}) {
+      for (const int64_t rows : {1, 64, 585, 8192}) {
         const auto of = [](auto value) { return static_cast<uint64_t>(value); };
-        EXPECT_EQ(of(cuda::one_shot_inbox(ranks, bytes, rows).bytes()), llmc::exec::cudaOneShotInbox(of(ranks), of(bytes), of(rows)));
+        for (const int64_t row : {16, 1152, 7168, 16384, 65536})
+          EXPECT_EQ(of(cuda::one_shot_inbox(ranks, bytes, row, rows).bytes()),
+                    llmc::exec::cudaOneShotInbox(of(ranks), of(bytes), of(row), of(rows)));
         EXPECT_EQ(of(cuda::two_shot_inbox(ranks, bytes, 7168, rows).bytes()),
                   llmc::exec::cudaTwoShotInbox(of(ranks), of(bytes), 7168, of(rows)));
         EXPECT_EQ(of(cuda::token_box_bytes(ranks, rows)), llmc::exec::cudaTokenBox(of(ranks), of(rows)));
