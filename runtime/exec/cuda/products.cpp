@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/products.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -9,9 +10,12 @@ namespace llmrt::exec::cuda {
 namespace {
 
 constexpr int kCandidates = 32, kFinalists = 5;
-// Finalists run for this long each. Another than the library's first choice has to be faster by more than chance: timed for
-// a moment, 1 or 2% faster ones were up to 16% slower in a step that had heated the device up (qkv of 256 rows, on an H200).
-constexpr float kFinalMs = 1.0f, kFaster = 0.97f;
+// Finalists run by turns, this long each, in an odd number of rounds. What they draw heats the device up, and its clock moves by a fifth
+// within some ten milliseconds, so only neighbours can be compared: timed one after the other, a candidate that was 13% slower has passed
+// for 3% faster (down of 72B's half, 256 rows, on an H200). Another than the library's first choice has to be faster by more than
+// chance.
+constexpr int kRounds = 5;
+constexpr float kTurnMs = 0.3f, kFaster = 0.97f;
 
 // Decode steps come in few sizes and again and again; so do full chunks of prompts. Other sizes take the library's first
 // choice.
@@ -48,7 +52,7 @@ std::string algorithm_context() {
   cudaDeviceProp prop;
   LLMRT_CHECK(cudaGetDeviceProperties(&prop, device));
   return std::string(prop.name) + ", " + std::to_string(prop.multiProcessorCount) + " SMs, driver " + std::to_string(driver) +
-         ", cublasLt " + std::to_string(cublasLtGetVersion());
+         ", cublasLt " + std::to_string(cublasLtGetVersion()) + ", by turns";
 }
 
 Products::Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache)
@@ -121,8 +125,7 @@ Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
   return *(slot = std::move(a));
 }
 
-// Runs every candidate on the product at hand, whose result stays the same, then the fastest, and the library's first choice,
-// again for longer.
+// Runs every candidate on the product at hand, whose result stays the same, then the fastest by turns with the library's first choice.
 void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run,
                       cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -150,20 +153,29 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
   std::vector<std::pair<float, size_t>> times;
   for (size_t i = 0; i < a.candidates.size(); ++i)
     times.emplace_back(milliseconds(a.candidates[i], 2), i);
-  const auto finals = [&](std::pair<float, size_t> time) {
-    const int runs = time.first < kNever ? std::clamp(static_cast<int>(kFinalMs / std::max(time.first, 1e-3f)), 4, 64) : 0;
+  const std::pair<float, size_t> first = times.front(); // a.algo
+  std::sort(times.begin() + 1, times.end());
+  times.resize(std::min<size_t>(times.size(), kFinalists));
+  const auto turn = [&](const std::pair<float, size_t> &time) {
+    const int runs = time.first < kNever ? std::clamp(static_cast<int>(kTurnMs / std::max(time.first, 1e-3f)), 1, 32) : 0;
     return runs ? milliseconds(a.candidates[time.second], runs) : kNever;
   };
-  float best = finals(times.front()) * kFaster; // a.algo
-  std::sort(times.begin(), times.end());
-  for (size_t i = 0; i < times.size() && i < kFinalists; ++i)
-    if (const size_t candidate = times[i].second; candidate != 0)
-      if (const float ms = finals(times[i]); ms < best) {
-        best = ms;
-        a.algo = a.candidates[candidate];
-      }
+  std::vector<std::array<float, kRounds>> shares(times.size()); // of the first one's time in the same round
+  for (int round = 0; round < kRounds; ++round) {
+    const float with = turn(first);
+    for (size_t i = 1; i < times.size(); ++i)
+      shares[i][static_cast<size_t>(round)] = turn(times[i]) / with;
+  }
+  float best = kFaster;
+  for (size_t i = 1; i < times.size(); ++i) {
+    std::nth_element(shares[i].begin(), shares[i].begin() + kRounds / 2, shares[i].end());
+    if (shares[i][kRounds / 2] < best) {
+      best = shares[i][kRounds / 2];
+      a.algo = a.candidates[times[i].second];
+    }
+  }
   a.candidates.clear();
-  if (cache_ && best < kNever * kFaster) {
+  if (cache_ && (first.first < kNever || best < kFaster)) { // something runs
     AlgorithmBytes bytes(sizeof(a.algo));
     std::memcpy(bytes.data(), &a.algo, sizeof(a.algo));
     cache_->put(a.name, std::move(bytes));
