@@ -3,6 +3,9 @@
 
 #include "runtime/serve/api_error.h"
 
+#include <optional>
+#include <vector>
+
 namespace llmrt::serve {
 
 using Json = nlohmann::ordered_json;
@@ -130,6 +133,32 @@ Json read_tools(Fields &fields) {
   return tools;
 }
 
+// A call of tools comes without content, absent or null, and templates differ in what they take for that. Absent is what transformers
+// gives them; DeepSeek's ask for null; those that know of no tools add the content to other text, which wants a string.
+std::string render(const text::ChatTemplate &chat_template, Json context) {
+  std::vector<Json *> without;
+  for (Json &message : context["messages"])
+    if (!message.contains("content"))
+      without.push_back(&message);
+  std::optional<text::TemplateError> first;
+  for (const Json &content : {Json(Json::value_t::discarded), Json(), Json("")}) {
+    if (!content.is_discarded())
+      for (Json *message : without)
+        (*message)["content"] = content;
+    try {
+      return chat_template.render(context);
+    } catch (const text::TemplateRaised &) {
+      throw;
+    } catch (const text::TemplateError &e) {
+      if (!first)
+        first = e;
+      if (without.empty())
+        break;
+    }
+  }
+  throw *first;
+}
+
 } // namespace
 
 std::string render_chat(const Model &model, Fields &fields) {
@@ -161,7 +190,7 @@ std::string render_chat(const Model &model, Fields &fields) {
   if (!model.chat_template)
     throw ApiError(400, model.no_chat_reason, "messages");
   try {
-    return model.chat_template->render(text::make_chat_context(messages, tools, generate, kwargs));
+    return render(*model.chat_template, text::make_chat_context(messages, tools, generate, kwargs));
   } catch (const text::TemplateRaised &e) {
     throw bad_field("messages", e.what());
   } catch (const text::TemplateError &e) {

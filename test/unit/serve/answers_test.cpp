@@ -316,6 +316,32 @@ TEST_F(Answers, ToolsReachTheTemplate) {
   EXPECT_EQ(prompt({{"add_generation_prompt", false}}), "<|im_start|>user\nhi<|im_end|>");
 }
 
+// Messages of the assistant that call tools have no content, and many templates know of no tools.
+TEST_F(Answers, MessagesWithoutContent) {
+  const std::vector<std::pair<const char *, const char *>> templates = {
+      {"{% for m in messages %}{{ m['role'] + ':' + m['content'] + '.' }}{% endfor %}", "user:x.assistant:.tool:rain."},
+      {"{% for m in messages %}{{ m.role }}:{{ m.content }}.{% endfor %}", "user:x.assistant:.tool:rain."},
+      {"{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content + '.' }}{% endif %}{% endfor %}",
+       "x.wrain."},
+      {"{% for m in messages %}{{ m.content if m.content is defined else m.tool_calls[0].function.name }}.{% endfor %}", "x.w.rain."}};
+  Json call = {{"role", "assistant"}, {"tool_calls", Json::parse(R"([{"id":"1","type":"function","function":{"name":"w","arguments":""}}])")}};
+  Json null_call = call;
+  null_call["content"] = nullptr;
+  for (const auto &[source, text] : templates) {
+    model->chat_template = std::make_shared<const text::ChatTemplate>(source);
+    for (const Json &assistant : {call, null_call}) {
+      Json messages = {{{"role", "user"}, {"content", "x"}}, assistant, {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "rain"}}};
+      Reply reply = post("/v1/chat/completions", {{"messages", messages}, {"max_tokens", 1}});
+      ASSERT_EQ(reply.status, 200) << source << reply.body;
+      EXPECT_EQ(model->tokenizer->decode(engine.last_prompt(), false), text) << source;
+    }
+  }
+  model->chat_template = std::make_shared<const text::ChatTemplate>("{{ messages[0].nothing.at.all }}");
+  Reply reply = post("/v1/chat/completions", {{"messages", {call}}});
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("has no attribute 'nothing'"), std::string::npos) << reply.body;
+}
+
 TEST_F(Answers, ModelsHealthVersion) {
   Json list = get("/v1/models").json();
   EXPECT_EQ(list["object"], "list");
