@@ -10,8 +10,9 @@ namespace llmrt::serve {
 
 using Json = nlohmann::ordered_json;
 
-ChoiceText::ChoiceText(const Model &model, const GenerationRequest &request, const Prompt &prompt)
-    : model_(model), request_(request), prompt_(prompt), matcher_(request.stops, request.include_stop) {
+ChoiceText::ChoiceText(const Model &model, const GenerationRequest &request, const Prompt &prompt,
+                       text::StopMatcher matcher)
+    : model_(model), request_(request), prompt_(prompt), matcher_(std::move(matcher)) {
   if (!model.tokenizer)
     return;
   decoder_.emplace(model.tokenizer, request.skip_special_tokens);

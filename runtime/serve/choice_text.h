@@ -29,7 +29,8 @@ struct Piece {
 
 class ChoiceText {
 public:
-  ChoiceText(const Model &model, const GenerationRequest &request, const Prompt &prompt);
+  /// `matcher` watches for the request's stop strings.
+  ChoiceText(const Model &model, const GenerationRequest &request, const Prompt &prompt, text::StopMatcher matcher);
 
   /// Takes in an event; after the last one, or a stop string, `finished()`.
   Piece take(RequestEvent &&event);

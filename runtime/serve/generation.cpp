@@ -33,8 +33,9 @@ Generation::Generation(Engine &engine, std::shared_ptr<const Model> model, Gener
   head_.model = model_->name;
   head_.chat = request_.chat;
   const size_t count = request_.prompts.size() * request_.n;
+  const text::StopMatcher matcher(request_.stops, request_.include_stop);
   for (size_t i = 0; i < count; ++i)
-    choices_.push_back({std::make_unique<ChoiceText>(*model_, request_, prompt_of(i)), {}});
+    choices_.push_back({std::make_unique<ChoiceText>(*model_, request_, prompt_of(i), matcher), {}});
   ids_.resize(count, 0);
   unfinished_ = count;
   ++counts_->running;

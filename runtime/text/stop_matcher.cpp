@@ -1,4 +1,4 @@
-// Aho-Corasick over bytes. Stop strings are UTF-8, so a prefix of one starts at a character border and the
+// Over bytes. Stop strings are UTF-8, so a prefix of one starts at a character border and the
 // text in front of it is whole.
 #include "runtime/text/stop_matcher.h"
 
@@ -6,8 +6,41 @@
 
 namespace llmrt::text {
 
-StopMatcher::StopMatcher(const std::vector<std::string> &stops, bool include_stop)
-    : nodes_(1), include_stop_(include_stop) {
+// Aho and Corasick 1975, "Efficient string matching".
+class StopMatcher::Automaton {
+public:
+  explicit Automaton(const std::vector<std::string> &stops);
+
+  // The state after `byte`.
+  uint32_t next(uint32_t state, unsigned char byte) const {
+    while (state != 0 && child(state, byte) == 0)
+      state = nodes_[state].fail;
+    return child(state, byte);
+  }
+  size_t depth(uint32_t state) const { return nodes_[state].depth; }
+  // The longest stop string that ends at a state; below 0: none.
+  int32_t stop(uint32_t state) const { return nodes_[state].stop; }
+  size_t length(size_t stop) const { return lengths_[stop]; }
+
+private:
+  struct Node {
+    std::vector<std::pair<unsigned char, uint32_t>> children;
+    uint32_t fail = 0;
+    uint32_t depth = 0;
+    int32_t stop = -1;
+  };
+  uint32_t child(uint32_t node, unsigned char byte) const {
+    for (auto [b, next] : nodes_[node].children)
+      if (b == byte)
+        return next;
+    return 0;
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<size_t> lengths_;
+};
+
+StopMatcher::Automaton::Automaton(const std::vector<std::string> &stops) : nodes_(1) {
   for (size_t i = 0; i < stops.size(); ++i) {
     lengths_.push_back(stops[i].size());
     if (stops[i].empty())
@@ -30,43 +63,33 @@ StopMatcher::StopMatcher(const std::vector<std::string> &stops, bool include_sto
   // Breadth first: the failure link of a child follows from those of shallower nodes.
   std::vector<uint32_t> order{0};
   for (size_t i = 0; i < order.size(); ++i) {
-    uint32_t node = order[i];
-    for (auto [byte, next] : nodes_[node].children) {
-      order.push_back(next);
-      if (node != 0) {
-        uint32_t fail = nodes_[node].fail;
-        while (fail != 0 && child(fail, byte) == 0)
-          fail = nodes_[fail].fail;
-        nodes_[next].fail = child(fail, byte);
-      }
-      if (nodes_[next].stop < 0)
-        nodes_[next].stop = nodes_[nodes_[next].fail].stop;
+    const uint32_t node = order[i];
+    for (auto [byte, below] : nodes_[node].children) {
+      order.push_back(below);
+      if (node != 0)
+        nodes_[below].fail = next(nodes_[node].fail, byte);
+      if (nodes_[below].stop < 0)
+        nodes_[below].stop = nodes_[nodes_[below].fail].stop;
     }
   }
 }
 
-uint32_t StopMatcher::child(uint32_t node, unsigned char byte) const {
-  for (auto [b, next] : nodes_[node].children)
-    if (b == byte)
-      return next;
-  return 0;
-}
+StopMatcher::StopMatcher(const std::vector<std::string> &stops, bool include_stop)
+    : automaton_(std::make_shared<const Automaton>(stops)), include_stop_(include_stop) {}
 
 StopMatcher::Result StopMatcher::push(std::string_view text) {
   if (stopped_)
     return {"", true, 0};
   for (size_t i = 0; i < text.size(); ++i) {
     auto byte = static_cast<unsigned char>(text[i]);
-    while (state_ != 0 && child(state_, byte) == 0)
-      state_ = nodes_[state_].fail;
-    state_ = child(state_, byte);
-    int32_t stop = nodes_[state_].stop;
+    state_ = automaton_->next(state_, byte);
+    const int32_t stop = automaton_->stop(state_);
     if (stop < 0)
       continue;
     auto index = static_cast<size_t>(stop);
     std::string all = held_ + std::string(text.substr(0, i + 1));
     if (!include_stop_)
-      all.resize(all.size() - lengths_[index]);
+      all.resize(all.size() - automaton_->length(index));
     held_.clear();
     state_ = 0;
     stopped_ = true;
@@ -74,7 +97,7 @@ StopMatcher::Result StopMatcher::push(std::string_view text) {
   }
   std::string all = std::move(held_);
   all += text;
-  size_t keep = nodes_[state_].depth;
+  const size_t keep = automaton_->depth(state_);
   held_ = all.substr(all.size() - keep);
   all.resize(all.size() - keep);
   return {std::move(all), false, 0};

@@ -1,10 +1,12 @@
 // Watches streamed text for stop strings, wherever the pieces are cut. Text comes out as soon as it can
 // no longer be the beginning of a stop string; nothing of a stop string ever leaks, and finish() returns
-// the tail that turned out not to be one.
+// the tail that turned out not to be one. Copies share what was made of the strings: of many choices with
+// the same ones, each takes a copy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,16 +34,9 @@ public:
   bool stopped() const { return stopped_; }
 
 private:
-  struct Node { // Aho and Corasick 1975, "Efficient string matching"
-    std::vector<std::pair<unsigned char, uint32_t>> children;
-    uint32_t fail = 0;
-    uint32_t depth = 0;
-    int32_t stop = -1; // longest stop string that ends here
-  };
-  uint32_t child(uint32_t node, unsigned char byte) const;
+  class Automaton;
 
-  std::vector<Node> nodes_;
-  std::vector<size_t> lengths_;
+  std::shared_ptr<const Automaton> automaton_;
   bool include_stop_;
   bool stopped_ = false;
   uint32_t state_ = 0;

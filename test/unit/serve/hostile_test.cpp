@@ -2,6 +2,9 @@
 // clients do not notice.
 #include "test/unit/serve/fixture.h"
 
+#include <fstream>
+#include <unistd.h>
+
 namespace llmrt::test {
 namespace {
 
@@ -52,6 +55,27 @@ TEST_F(Hostile, ManyKeysAndValues) {
   EXPECT_EQ(Client(port()).post("/v1/completions", "{\"prompt\": [" + times("[],", 3'000'000) + "[]]}").status, 400);
   EXPECT_EQ(Client(port()).post("/tokenize", "{\"prompt\": \"" + std::string(3'000'000, 'x') + "\"}").status, 200);
   expect_alive();
+}
+
+size_t resident_bytes() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// What is made of stop strings is large, and made once, not for each choice.
+TEST_F(Hostile, LongStopStringsOfManyChoices) {
+  engine.max_active = 1024;
+  engine.step = milliseconds(1);
+  expect_alive();
+  Json stops = Json::array();
+  for (int i = 0; i < 64; ++i)
+    stops.push_back(std::to_string(i) + std::string(4000, 'x'));
+  const size_t before = resident_bytes();
+  Reply reply = post("/v1/completions", {{"prompt", Json::array({"a", "b", "c", "d"})}, {"n", 128}, {"stop", stops}, {"max_tokens", 2}});
+  EXPECT_EQ(reply.status, 200) << reply.body.substr(0, 300);
+  EXPECT_EQ(reply.json()["choices"].size(), 512u);
+  EXPECT_LT(resident_bytes() - before, size_t{1} << 30);
 }
 
 TEST_F(Hostile, MalformedRequests) {

@@ -106,6 +106,18 @@ TEST(StopMatcher, NeverBreaksACharacter) {
   EXPECT_EQ(m.push("😁").text, "😀😁");
 }
 
+TEST(StopMatcher, CopiesGoTheirOwnWays) {
+  const StopMatcher fresh({"abc"});
+  StopMatcher one = fresh, other = fresh;
+  EXPECT_EQ(one.push("xab").text, "x");
+  EXPECT_EQ(other.push("ya").text, "y");
+  EXPECT_EQ(other.push("bd").text, "abd");
+  auto result = one.push("cd");
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(result.text, "");
+  EXPECT_FALSE(other.stopped());
+}
+
 TEST(StopMatcher, IsLinear) {
   std::string stop = std::string(4000, 'a') + "b";
   StopMatcher m({stop});
