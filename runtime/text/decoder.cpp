@@ -124,6 +124,25 @@ void Decoder::Stream::finish(std::string &out) {
   states_.assign(states_.size(), StepState{});
 }
 
+void Decoder::Stream::drop_held() {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    StepState &s = states_[i];
+    const Step &step = decoder_->steps_[i];
+    if (std::holds_alternative<ByteFallback>(step)) {
+      std::string dropped; // the steps behind have to see it all the same
+      if (s.settled > 0)
+        feed(i + 1, std::string_view(s.buffer).substr(0, s.settled), true, dropped);
+      s.buffer.erase(0, s.settled);
+      s.run = s.buffer.size();
+      s.settled = 0;
+      s.run_is_bad = false;
+    } else if (!std::holds_alternative<ByteLevel>(step)) {
+      s.buffer.clear();
+      s.run = 0;
+    }
+  }
+}
+
 // One part of a token enters step `step`.
 void Decoder::Stream::feed(size_t index, std::string_view text, bool ends_token, std::string &out) {
   if (index == states_.size()) {

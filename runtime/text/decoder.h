@@ -29,6 +29,8 @@ public:
     void push(std::string_view token, std::string &out);
     // Appends what was held back, and starts over.
     void finish(std::string &out);
+    // Drops what is held back, but for a character that is not whole yet: what comes next is a text of its own.
+    void drop_held();
 
   private:
     friend class Decoder;

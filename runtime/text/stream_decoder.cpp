@@ -12,6 +12,7 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool sk
 void StreamDecoder::prime(std::span<const int32_t> ids) {
   for (int32_t id : ids)
     push(id);
+  stream_.drop_held();
 }
 
 std::string StreamDecoder::push(int32_t id) {

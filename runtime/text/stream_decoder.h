@@ -17,7 +17,8 @@ public:
   StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens);
 
   // Sets the stream behind `ids` without returning their text. Give it the prompt when the text that
-  // follows continues it: SentencePiece-style decoders drop the space of the very first token only.
+  // follows continues it: SentencePiece-style decoders drop the space of the very first token only. A
+  // character that `ids` leave unfinished comes whole when its rest does.
   void prime(std::span<const int32_t> ids);
 
   // Text that this token completes: whole characters only, possibly "". Byte-level models hold back an

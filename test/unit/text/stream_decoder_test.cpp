@@ -68,6 +68,52 @@ TEST(StreamDecoder, ContinuesAPrompt) {
   EXPECT_EQ(primed.push(rest.at(0)), " the");
 }
 
+std::string push_all(StreamDecoder &stream, const std::vector<int32_t> &ids) {
+  std::string out;
+  for (int32_t id : ids)
+    out += stream.push(id);
+  return out;
+}
+
+// Prompts often end with a line's end, which is a byte token in Llama 2: text of theirs is not the answer's.
+TEST(StreamDecoder, NothingOfAPromptComesWithWhatFollows) {
+  auto t = load("llama2");
+  const auto the = t->encode("the", false).at(0); // "▁the"
+  const int32_t newline = *t->token_to_id("<0x0A>"), bad = *t->token_to_id("<0xFF>");
+  const auto said = t->encode("Say", true), wave = t->encode("👋", false);
+  ASSERT_EQ(*t->id_to_token(wave.back()), "<0x8B>");
+  for (const std::vector<int32_t> &end : {std::vector<int32_t>{newline}, {newline, newline}, wave, {bad}, {newline, bad}}) {
+    auto prompt = said;
+    prompt.insert(prompt.end(), end.begin(), end.end());
+    StreamDecoder primed(t, true);
+    primed.prime(prompt);
+    EXPECT_EQ(primed.push(the), " the");
+    EXPECT_EQ(primed.finish(), "");
+    primed.prime(prompt);
+    EXPECT_EQ(primed.finish(), "");
+    // Byte tokens that follow are a run of their own.
+    primed.prime(prompt);
+    EXPECT_EQ(push_all(primed, {newline, the}), "\n the");
+  }
+  // A prompt of nothing but bytes is text before the answer all the same.
+  StreamDecoder bytes(t, true);
+  bytes.prime(std::vector<int32_t>{newline});
+  EXPECT_EQ(bytes.push(the), " the");
+}
+
+TEST(StreamDecoder, ACharacterThatAPromptBegins) {
+  for (const char *name : {"llama2", "qwen2"}) {
+    auto t = load(name);
+    auto prompt = t->encode("a 👋", false);
+    const int32_t last = prompt.back();
+    prompt.pop_back();
+    StreamDecoder primed(t, true);
+    primed.prime(prompt);
+    EXPECT_EQ(primed.push(last), name == std::string("llama2") ? "" : "👋") << name; // a byte token may be one of a longer run
+    EXPECT_EQ(primed.finish(), name == std::string("llama2") ? "👋" : "") << name;
+  }
+}
+
 TEST(StreamDecoder, SkipsSpecialTokens) {
   auto t = load("qwen2");
   int32_t end = *t->token_to_id("<|im_end|>");
