@@ -19,19 +19,38 @@ ChoiceText::ChoiceText(const Model &model, const GenerationRequest &request, con
   decoder_->prime(prompt.ids);
 }
 
+// Characters are counted where they begin, so a token with the rest of one adds nothing.
+static size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
 void ChoiceText::advance_offset(int32_t id) {
-  if (!model_.tokenizer || (request_.skip_special_tokens && model_.tokenizer->is_special(id)))
-    return;
-  // Characters are counted where they begin, so a token with the rest of one adds nothing.
-  for (char c : model_.tokenizer->token_bytes(id))
-    offset_ += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  if (model_.tokenizer && !(request_.skip_special_tokens && model_.tokenizer->is_special(id)))
+    offset_ += characters(model_.tokenizer->token_bytes(id));
+}
+
+// The bytes at the beginning of `rest`, a part of the prompt's text, that are a token's. The text may have special tokens and may
+// not, and of the first one's space nothing.
+size_t ChoiceText::bytes_of_prompt(std::string_view rest, int32_t id) const {
+  if (!model_.tokenizer)
+    return 0;
+  const std::string bytes = model_.tokenizer->token_bytes(id);
+  if (rest.starts_with(bytes))
+    return bytes.size();
+  if (bytes.starts_with(' ') && rest.starts_with(std::string_view(bytes).substr(1)))
+    return bytes.size() - 1;
+  return model_.tokenizer->is_special(id) ? 0 : std::min(bytes.size(), rest.size());
 }
 
 void ChoiceText::log_prompt(const std::vector<std::optional<TokenLogprobs>> &logprobs, Piece &piece) {
+  std::string_view rest = prompt_.text;
   for (size_t i = 0; i < prompt_.ids.size(); ++i) {
     piece.logged.push_back({prompt_.ids[i], i < logprobs.size() ? logprobs[i] : std::nullopt, offset_});
-    advance_offset(prompt_.ids[i]);
+    const size_t n = bytes_of_prompt(rest, prompt_.ids[i]);
+    offset_ += characters(rest.substr(0, n));
+    rest.remove_prefix(n);
   }
+  offset_ += characters(rest);
 }
 
 void ChoiceText::push_text(const std::string &text, Piece &piece) {

@@ -51,6 +51,7 @@ private:
   void push_text(const std::string &text, Piece &piece);
   void log_prompt(const std::vector<std::optional<TokenLogprobs>> &logprobs, Piece &piece);
   void advance_offset(int32_t id);
+  size_t bytes_of_prompt(std::string_view rest, int32_t id) const;
 
   const Model &model_;
   const GenerationRequest &request_;

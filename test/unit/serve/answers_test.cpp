@@ -262,6 +262,13 @@ TEST_F(Answers, EchoAndLogprobs) {
   EXPECT_EQ(lp["token_logprobs"][5].dump(), "-0.25");
   EXPECT_EQ(lp["top_logprobs"][5].dump(), R"({"!":-0.25})");
   EXPECT_EQ(lp["tokens"][5], "!");
+  // Special tokens are in the text of a prompt that was given as text.
+  choice = post("/v1/completions", {{"prompt", "a<eos>b"}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 0}}).json()["choices"][0];
+  EXPECT_EQ(choice["text"], "a<eos>b");
+  EXPECT_EQ(choice["logprobs"]["text_offset"].dump(), "[0,1,6]");
+  choice = post("/v1/completions", {{"prompt", {97, 256, 98}}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 0}}).json()["choices"][0];
+  EXPECT_EQ(choice["text"], "ab");
+  EXPECT_EQ(choice["logprobs"]["text_offset"].dump(), "[0,1,1]");
   // Only the prompt.
   Json alone = post("/v1/completions", {{"prompt", "abc"}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 0}}).json();
   EXPECT_EQ(alone["choices"][0]["text"], "abc");
