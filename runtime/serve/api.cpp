@@ -94,9 +94,11 @@ const Api::Route *Api::find_route(const HttpRequest &request, std::string &allow
 void Api::check_key(const HttpRequest &request) const {
   if (options_.api_key.empty())
     return;
-  const std::string scheme = "Bearer ";
-  if (!request.authorization.starts_with(scheme) ||
-      !same_secret(request.authorization.substr(scheme.size()), options_.api_key))
+  const std::string scheme = "bearer "; // in letters of any size
+  const std::string &given = request.authorization;
+  const bool bearer = given.size() >= scheme.size() &&
+                      std::equal(scheme.begin(), scheme.end(), given.begin(), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
+  if (!bearer || !same_secret(given.substr(scheme.size()), options_.api_key))
     throw ApiError(401, "Incorrect or missing API key: send it as 'Authorization: Bearer KEY'.", {}, "invalid_api_key");
 }
 
@@ -105,8 +107,10 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     if (request.method == "OPTIONS") { // a browser asks whether it may
       HttpResponse response;
       response.status = 204;
+      // Clients send headers of their own, as OpenAI's with what they run on. "*" would leave out Authorization.
       response.headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
-                          {"Access-Control-Allow-Headers", "Authorization, Content-Type"},
+                          {"Access-Control-Allow-Headers",
+                           request.wanted_headers.empty() ? "Authorization, Content-Type" : request.wanted_headers},
                           {"Access-Control-Max-Age", "86400"}};
       exchange->respond(std::move(response));
       return;

@@ -192,6 +192,7 @@ void Connection::on_request() {
     target.remove_prefix(std::min(target.find('/', 7), target.size()));
   request.path = std::string(target.substr(0, target.find_first_of("?#")));
   request.authorization = std::string(message[http::field::authorization]);
+  request.wanted_headers = std::string(message[http::field::access_control_request_headers]);
   request.body = std::move(message.body());
   ++number_;
   streaming_ = complete_ = false;

@@ -12,6 +12,7 @@ struct HttpRequest {
   std::string method;
   std::string path; ///< without the query, not yet percent-decoded
   std::string authorization;
+  std::string wanted_headers; ///< those that a browser asks leave to send (Access-Control-Request-Headers)
   std::string body;
 };
 

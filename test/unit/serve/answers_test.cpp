@@ -386,6 +386,13 @@ TEST_F(Answers, BrowsersAndHeads) {
   EXPECT_EQ(options_reply.status, 204);
   EXPECT_EQ(options_reply.headers["access-control-allow-origin"], "*");
   EXPECT_NE(options_reply.headers["access-control-allow-methods"].find("POST"), std::string::npos);
+  EXPECT_NE(options_reply.headers["access-control-allow-headers"].find("Authorization"), std::string::npos);
+  // What OpenAI's client asks for in a browser.
+  const std::string wanted = "authorization,content-type,x-stainless-arch,x-stainless-os,x-stainless-retry-count";
+  options_reply = Client(port()).get("/v1/chat/completions", "Origin: http://x\r\nAccess-Control-Request-Method: POST\r\n"
+                                     "Access-Control-Request-Headers: " + wanted + "\r\n", "OPTIONS");
+  EXPECT_EQ(options_reply.status, 204);
+  EXPECT_EQ(options_reply.headers["access-control-allow-headers"], wanted);
   Client client(port());
   Reply head = client.get("/v1/models", {}, "HEAD");
   EXPECT_EQ(head.status, 200);

@@ -151,8 +151,10 @@ TEST_F(BadRequests, ApiKey) {
   options.api_key = "secret";
   auto with = [&](const std::string &header) { return Client(port()).get("/v1/models", header).status; };
   EXPECT_EQ(with("Authorization: Bearer secret\r\n"), 200);
+  EXPECT_EQ(with("authorization: bearer secret\r\n"), 200);
   for (const char *header : {"", "Authorization: Bearer secre\r\n", "Authorization: Bearer secrets\r\n",
-                             "Authorization: secret\r\n", "Authorization: Bearer \r\n", "Authorization: Basic secret\r\n"})
+                             "Authorization: secret\r\n", "Authorization: Bearer \r\n", "Authorization: Basic secret\r\n",
+                             "Authorization: Bearer SECRET\r\n"})
     EXPECT_EQ(with(header), 401) << header;
   error_of(post("/v1/completions", {{"prompt", "x"}}), 401, "post");
   EXPECT_EQ(get("/health").status, 200);
