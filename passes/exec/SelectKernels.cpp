@@ -137,7 +137,7 @@ static bool isRotated(LinearOp op) {
   return rope && resolveView(rope.getQ()).first == resolveView(op.getOut()).first;
 }
 
-// From the sweeps of bench_cuda_kernels on an H200 (docs/performance.md): of few rows, reading the weight is all there is. A
+// From the sweeps of bench_cuda_kernels on an H200 (docs/kernels.md): of few rows, reading the weight is all there is. A
 // large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more. What stands next to a product
 // makes each of its blocks longer and saves launches, which pays where the residual is narrow and its rows are few: at 576
 // columns a layer of one row takes 16.9 us instead of 18.9, but of eight rows 21.1 instead of 19.1. A gate or a rotation alone is worth
@@ -178,7 +178,7 @@ void Selector::chooseCommunicator(Operation *op) {
 // hop between members. Between two members that is the same, and one shot serves every size; among more, two shots are not pipelined,
 // and what is large goes by NCCL's ring.
 void Selector::chooseShots(AllReduceOp op) {
-  constexpr int64_t kEverySize = 4ll << 30, kTwoShots = 8 << 20, kChunk = 16; // docs/performance.md
+  constexpr int64_t kEverySize = 4ll << 30, kTwoShots = 8 << 20, kChunk = 16; // docs/kernels.md
   constexpr double kSignal = 1.3e-6; // seconds of a hop beside the link's latency: two shots less one, 3.3 us over a link of 2 us
   ArrayRef<int64_t> ranks = op.getGroup();
   BufferType type = op.getData().getType();
