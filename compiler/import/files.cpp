@@ -28,8 +28,12 @@ std::string hashHex(std::string_view bytes) {
 }
 
 bool fileExists(const std::string &path) {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+  if (fs::is_symlink(path, ignored) && fs::status(path, ignored).type() == fs::file_type::not_found)
+    throw Error(path + " is a symbolic link to " + quote(fs::read_symlink(path, ignored).string()) +
+                ", which is not there; download the file again");
+  return fs::is_regular_file(path, ignored);
 }
 
 std::string baseName(const std::string &path) {

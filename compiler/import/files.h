@@ -12,7 +12,9 @@ namespace llmc {
 uint64_t hashBytes(std::string_view bytes);
 std::string hashHex(std::string_view bytes);
 
-bool fileExists(const std::string &path); // a regular file, symbolic links followed
+// A regular file, symbolic links followed. Throws for a link to nothing, as caches of hubs have after a download that
+// was broken off: the file is meant to be there.
+bool fileExists(const std::string &path);
 
 // The whole file as text. Throws for a git-LFS pointer and for more than `maxBytes`.
 std::string readTextFile(const std::string &path, uint64_t maxBytes);

@@ -12,12 +12,41 @@
 namespace llmc {
 namespace {
 
-int64_t requiredInt(const Json &config, const char *key) {
-  auto value = config.get(key);
-  if (!value)
-    config.fail(std::string("the key \"") + key + "\" is missing");
-  return value->asInt();
+// The bounds are those of checkDimensions; here the key is known.
+int64_t sizeFrom(const Json &value, int64_t most) {
+  const int64_t size = value.asInt();
+  if (size < 1 || size > most)
+    value.fail("must lie between 1 and " + std::to_string(most) + ", found " + value.text());
+  return size;
 }
+
+// The sizes of a model. A text_config inside another config is saved without what equals its class's defaults, so those
+// are taken there, with a warning; at the top all are written, and one that is not is a mistake.
+class Sizes {
+public:
+  Sizes(const Json &text, const Json &root, Family family)
+      : text_(text), nested_(text.path() != root.path()), family_(family) {}
+
+  int64_t read(const char *key, int64_t usual, int64_t most) {
+    if (auto value = text_.get(key))
+      return sizeFrom(*value, most);
+    if (!nested_)
+      text_.fail(std::string("the key \"") + key + "\" is missing; add it, with the number of the model's authors");
+    taken_.push_back(std::string(key) + " " + std::to_string(usual));
+    return usual;
+  }
+  void warn(ModelSpec &model) const {
+    if (!taken_.empty())
+      model.warnings.push_back(text_.where() + ": taking " + listText(taken_) +
+                               ", which are not stated, as transformers does for " + familyName(family_));
+  }
+
+private:
+  const Json &text_;
+  const bool nested_;
+  const Family family_;
+  std::vector<std::string> taken_;
+};
 
 int64_t intOr(const Json &config, const char *key, int64_t fallback) {
   auto value = config.get(key);
@@ -275,16 +304,17 @@ bool readHfConfig(const Json &root, ModelSpec &model) {
   const Json text = textConfig(root);
   model.family = familyOf(text);
   model.modelType = familyName(model.family);
-  model.hidden = requiredInt(text, "hidden_size");
-  model.layers = requiredInt(text, "num_hidden_layers");
-  model.qHeads = requiredInt(text, "num_attention_heads");
-  model.ffn = requiredInt(text, "intermediate_size");
+  const bool qwen = model.family == Family::Qwen2 || model.family == Family::Qwen3;
+  Sizes sizes(text, root, model.family);
+  model.hidden = sizes.read("hidden_size", 4096, 1 << 20);
+  model.layers = sizes.read("num_hidden_layers", 32, 4096);
+  model.qHeads = sizes.read("num_attention_heads", 32, 8192);
+  const int64_t usualFfn = qwen ? 22016 : model.family == Family::Mistral ? 14336 : 11008;
+  model.ffn = sizes.read("intermediate_size", usualFfn, 1 << 24);
   auto vocab = getEither(text, root, "vocab_size");
-  model.vocab = vocab ? vocab->asInt() : requiredInt(text, "vocab_size");
-  if (model.hidden < 1)
-    text.get("hidden_size")->fail("must be at least 1, found " + std::to_string(model.hidden));
-  if (model.layers < 1 || model.layers > 4096)
-    text.get("num_hidden_layers")->fail("must lie between 1 and 4096, found " + std::to_string(model.layers));
+  constexpr int64_t kMostWords = 1 << 26;
+  model.vocab = vocab ? sizeFrom(*vocab, kMostWords) : sizes.read("vocab_size", qwen ? 151936 : 32000, kMostWords);
+  sizes.warn(model);
 
   // Defaults of the configuration classes: absent and null differ.
   auto kvHeads = text.find("num_key_value_heads");

@@ -27,6 +27,9 @@ static std::string modelName(const std::string &folder) {
 
 ModelSpec importHfFolder(const std::string &folder, LoadFormat format) {
   const std::string path = folder + "/config.json";
+  if (!fileExists(path) && fileExists(folder + "/adapter_config.json"))
+    throw Error(folder + " holds an adapter (adapter_config.json), not a model: merge it into its base model with peft's "
+                         "merge_and_unload() and save_pretrained(), and compile that folder");
   if (!fileExists(path))
     throw Error(folder + " holds no config.json" +
                 (format == LoadFormat::Dummy

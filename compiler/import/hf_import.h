@@ -38,7 +38,7 @@ void readHfText(const std::string &folder, ModelSpec &model);
 
 // Adds ids that are not there yet, keeping the order.
 void addEosIds(const std::vector<int64_t> &ids, TextAssets &text);
-// "eos_token_id": a number, a list, or absent.
+// "eos_token_id": a number, a list, or absent; -1 stands for none.
 std::vector<int64_t> tokenIds(const Json &config, const char *key);
 
 // hf_import.cpp --------------------------------------------------------------------------------------------

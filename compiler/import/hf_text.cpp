@@ -157,9 +157,10 @@ std::vector<int64_t> tokenIds(const Json &config, const char *key) {
     return out;
   auto add = [&](const Json &item) {
     int64_t id = item.asInt();
-    if (id < 0 || id > INT32_MAX)
-      item.fail("a token id must lie between 0 and 2147483647, found " + item.text());
-    out.push_back(id);
+    if (id < -1 || id > INT32_MAX)
+      item.fail("a token id must lie between 0 and 2147483647, or be -1 for none, found " + item.text());
+    if (id >= 0) // the first Llama's pad_token_id is -1
+      out.push_back(id);
   };
   if (!value->isArray()) {
     add(*value);

@@ -40,7 +40,7 @@ std::vector<std::string> filesEndingIn(const std::string &folder, std::string_vi
   for (const auto &entry : fs::directory_iterator(folder)) {
     std::string name = entry.path().filename().string();
     if (name.size() > suffix.size() &&
-        name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0 && entry.is_regular_file())
+        name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0 && fileExists(entry.path().string()))
       out.push_back(name);
   }
   std::sort(out.begin(), out.end());
@@ -187,6 +187,38 @@ void warnUnused(const FoundMap &found, ModelSpec &model) {
                            listText(shown) + (names.size() > 3 ? ", ..." : ""));
 }
 
+// Do two tensors of one size hold the same? Looks at 64 pieces of each, spread evenly: tables that were trained apart
+// differ nearly everywhere.
+bool alike(const Found &a, const Found &b, const ModelSpec &model) {
+  const uint64_t bytes = a.entry.end - a.entry.begin;
+  constexpr uint64_t kPieces = 64, kPiece = 4096;
+  InputFile first(model.files[static_cast<size_t>(a.file)].path), second(model.files[static_cast<size_t>(b.file)].path);
+  for (uint64_t i = 0; i < kPieces; ++i) {
+    const uint64_t length = std::min(kPiece, bytes), at = (bytes - length) / (kPieces - 1) * i;
+    if (first.read(a.entry.begin + at, length) != second.read(b.entry.begin + at, length))
+      return false;
+  }
+  return true;
+}
+
+// Files of tied models often carry the table twice, which needs no word. Where the two differ, somebody trained them
+// apart and left the config as it was.
+void checkTied(const FoundMap &found, const std::string &folder, ModelSpec &model) {
+  auto table = found.find("model.embed_tokens.weight"), head = found.find("lm_head.weight");
+  if (!model.tiedEmbeddings || table == found.end() || head == found.end())
+    return;
+  const SafetensorsEntry &a = table->second.entry, &b = head->second.entry;
+  if (a.shape != b.shape || a.dtype != b.dtype) {
+    model.warnings.push_back(folder + ": lm_head.weight (" + b.dtype + " " + shapeText(b.shape) +
+                             ") is not used: tie_word_embeddings is true, and the embedding is " + a.dtype + " " +
+                             shapeText(a.shape));
+  } else if (!alike(table->second, head->second, model)) {
+    model.tiedEmbeddings = false;
+    model.warnings.push_back(folder + ": tie_word_embeddings is true, but lm_head.weight holds other numbers than the "
+                                      "embedding; taking it, as transformers 5 does");
+  }
+}
+
 } // namespace
 
 bool hasSafetensors(const std::string &folder) {
@@ -195,6 +227,7 @@ bool hasSafetensors(const std::string &folder) {
 
 void readHfWeights(const std::string &folder, bool dtypeDeclared, ModelSpec &model) {
   FoundMap found = readHeaders(folder, model);
+  checkTied(found, folder, model);
   std::map<DType, uint64_t> bytesOf;
   for (const ExpectedTensor &expected : expectedTensors(model)) {
     auto at = found.find(expected.name);
@@ -220,7 +253,6 @@ void readHfWeights(const std::string &folder, bool dtypeDeclared, ModelSpec &mod
     model.tensors.push_back(std::move(tensor));
     found.erase(at);
   }
-  // Files of tied models often carry the table twice; that one needs no word.
   if (model.tiedEmbeddings)
     found.erase("lm_head.weight");
   warnUnused(found, model);

@@ -25,7 +25,7 @@ std::vector<std::string> ggufModels(const std::string &folder) {
   std::vector<std::string> out;
   for (const auto &entry : fs::directory_iterator(folder)) {
     std::string name = entry.path().filename().string();
-    if (!endsIn(name, ".gguf") || !entry.is_regular_file() || name.compare(0, 6, "mmproj") == 0)
+    if (!endsIn(name, ".gguf") || name.compare(0, 6, "mmproj") == 0 || !fileExists(entry.path().string()))
       continue;
     size_t of = name.rfind("-of-");
     bool laterPart = of != std::string::npos && of >= 6 && endsIn(name.substr(0, of), "00001") == false &&

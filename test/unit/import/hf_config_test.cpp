@@ -107,6 +107,39 @@ TEST(HfConfig, Case17NestedTextConfig) {
   expectConfigError(config, {"/text_config/model_type", "\"gemma3_text\"", "gemma: (1 + w) norms"});
 }
 
+// A nested config is saved without what equals its class's defaults (LLaVA 1.5 and 1.6, Pixtral): the sizes of the
+// classes are taken and said. At the top they are always written, so there one that is missing is an error.
+TEST(HfConfig, NestedConfigWithoutItsClassDefaults) {
+  struct {
+    const char *type;
+    json text;
+    int64_t hidden, layers, heads, kvHeads, headDim, ffn, vocab;
+  } cases[] = {
+      {"llama", {{"vocab_size", 32064}}, 4096, 32, 32, 32, 128, 11008, 32064},
+      {"mistral", {{"num_key_value_heads", 8}, {"sliding_window", nullptr}}, 4096, 32, 32, 8, 128, 14336, 32000},
+      {"mistral",
+       {{"hidden_size", 5120}, {"num_hidden_layers", 40}, {"head_dim", 128}, {"sliding_window", nullptr}},
+       5120, 40, 32, 8, 128, 14336, 32000},
+      {"qwen2", json::object(), 4096, 32, 32, 32, 128, 22016, 151936},
+      {"qwen3", {{"num_key_value_heads", 4}}, 4096, 32, 32, 4, 128, 22016, 151936},
+  };
+  for (auto &one : cases) {
+    SCOPED_TRACE(std::string(one.type) + " " + one.text.dump());
+    one.text["model_type"] = one.type;
+    ModelSpec model = importConfig({{"model_type", "llava"}, {"text_config", one.text}});
+    EXPECT_EQ(model.hidden, one.hidden);
+    EXPECT_EQ(model.layers, one.layers);
+    EXPECT_EQ(model.qHeads, one.heads);
+    EXPECT_EQ(model.kvHeads, one.kvHeads);
+    EXPECT_EQ(model.headDim, one.headDim);
+    EXPECT_EQ(model.ffn, one.ffn);
+    EXPECT_EQ(model.vocab, one.vocab);
+    EXPECT_TRUE(hasWarning(model, "num_attention_heads 32"));
+    EXPECT_TRUE(hasWarning(model, "which are not stated, as transformers does for " + std::string(one.type)));
+    expectConfigError(one.text, {"\" is missing; add it"});
+  }
+}
+
 // Case 18: rope theta inside rope_parameters; rope_scaling with neither factor nor type.
 TEST(HfConfig, Case18RopeParameters) {
   json base = without(tinyConfig("qwen3"), "rope_theta");
@@ -212,6 +245,10 @@ TEST(HfConfig, EosIsANumberOrAList) {
   EXPECT_TRUE(outside.text.eosTokenIds.empty());
   EXPECT_TRUE(hasWarning(outside, "32 lies outside the vocabulary of 32"));
   expectConfigError(with(tinyConfig(), {{"eos_token_id", -2}}), {"/eos_token_id", "-2"});
+  // The first Llama's way to say "none".
+  ModelSpec none = importConfig(with(tinyConfig(), {{"eos_token_id", {2, -1}}, {"pad_token_id", -1}}));
+  EXPECT_EQ(none.text.eosTokenIds, (std::vector<int32_t>{2}));
+  EXPECT_FALSE(none.text.padTokenId);
   expectConfigError(with(tinyConfig(), {{"eos_token_id", "x"}}), {"/eos_token_id", "expected an integer"});
 }
 
@@ -241,9 +278,9 @@ TEST(HfConfig, ImpossibleDimensions) {
   expectConfigError(with(tinyConfig(), {{"head_dim", 7}}), {"head dimension is 7", "even"});
   expectConfigError(with(tinyConfig(), {{"num_hidden_layers", 2000000000}}), {"2000000000", "4096"});
   expectConfigError(with(tinyConfig(), {{"num_hidden_layers", 0}}), {"between 1 and 4096"});
-  expectConfigError(with(tinyConfig(), {{"vocab_size", -5}}), {"vocabulary size is -5"});
+  expectConfigError(with(tinyConfig(), {{"vocab_size", -5}}), {"/vocab_size", "between 1 and", "found -5"});
   expectConfigError(with(tinyConfig(), {{"num_attention_heads", 0}, {"head_dim", nullptr}}),
-                    {"num_attention_heads 0"});
+                    {"/num_attention_heads", "between 1 and 8192, found 0"});
   expectConfigError(with(tinyConfig(), {{"num_key_value_heads", 0}}), {"KV heads is 0"});
   expectConfigError(with(tinyConfig(), {{"rms_norm_eps", 0}}), {"/rms_norm_eps"});
   expectConfigError(with(tinyConfig(), {{"hidden_size", 9e18}}), {"/hidden_size"});

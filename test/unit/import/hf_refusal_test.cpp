@@ -53,6 +53,39 @@ TEST(HfRefusal, Case21NamesTypeFeatureAndNearest) {
   }
 }
 
+// What blocks a type is told of that type, not of one whose name it begins with.
+TEST(HfRefusal, RelativesAreNotTakenForEachOther) {
+  struct {
+    const char *type, *feature, *wrong;
+  } cases[] = {
+      {"ministral3", "llama_4_scaling_beta", "alternate"},
+      {"phi4_multimodal", "fused qkv_proj", "layer norms"},
+      {"phi9", "does not know", "layer norms"},
+      {"qwen4_exp", "does not know", "c_attn"},
+      {"exaone4", "norms after", "names of its own"},
+      {"nemotron_h", "state-space", "layer norms"},
+      {"kimi_linear", "linear_attention", "MLA"},
+      {"mamba2", "state-space", "does not know"},
+      {"qwen3_5_moe_text", "linear_attention", "does not know"},
+      {"gemma3n_text", "embeddings for each layer", "does not know"},
+      {"optimus", "does not know", "learned positions"},
+  };
+  for (const auto &one : cases) {
+    SCOPED_TRACE(one.type);
+    try {
+      importConfig(typed(one.type));
+      ADD_FAILURE() << "no error";
+    } catch (const Error &error) {
+      const std::string told = error.what();
+      EXPECT_NE(told.find(one.feature), std::string::npos) << told;
+      EXPECT_EQ(told.find(one.wrong), std::string::npos) << told;
+    }
+  }
+  // A feature that the table and a key both tell stands once, with its number.
+  expectConfigError(typed("gemma2", {{"attn_logit_softcapping", 50.0}}),
+                    {"four norms per layer and logit softcaps (gemma2: attn_logit_softcapping=50.0); the nearest"});
+}
+
 TEST(HfRefusal, UnknownTypes) {
   expectConfigError(typed("lama"), {"\"lama\" is not supported", "does not know",
                                     "nearest supported model_type is \"llama\""});
@@ -75,6 +108,9 @@ TEST(HfRefusal, Quantisation) {
     expectConfigError(typed("llama", {{"quantization_config", {{"quant_method", method}, {"bits", 4}}}}),
                       {"/quantization_config", std::string("\"") + method + "\" are not supported", "GGUF"});
   EXPECT_NO_THROW(importConfig(typed("llama", {{"quantization_config", nullptr}})));
+  expectConfigError(typed("llama", {{"quantization", {{"group_size", 64}, {"bits", 4}}}}), {"/quantization: ", "GGUF"});
+  expectConfigError(typed("llama", {{"compression_config", {{"quant_method", "compressed-tensors"}}}}),
+                    {"/compression_config: ", "\"compressed-tensors\" are not supported"});
 }
 
 TEST(HfRefusal, OtherHeads) {

@@ -223,6 +223,66 @@ TEST(HfWeights, DuplicateAcrossFilesWithoutIndex) {
   model.expectLoadError({"is in both a.safetensors", "b.safetensors"});
 }
 
+// A hub's cache is links into a folder of blobs; a download that was broken off leaves some of them dangling. None may
+// count as absent: not the weights, not a shard, and not the tokenizer, without which text would not be served.
+TEST(HfWeights, LinksToNothing) {
+  Model model;
+  model.sharded();
+  model.load();
+  for (const char *name : {"config.json", "model.safetensors.index.json", "model-00002-of-00002.safetensors", "tokenizer.json",
+                           "generation_config.json"}) {
+    SCOPED_TRACE(name);
+    Model broken;
+    broken.sharded();
+    broken.folder.write("config.json", broken.config);
+    const std::filesystem::path path = broken.folder.path() + "/" + name;
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink("../../blobs/0a1b2c", path);
+    expectError([&] { importModel(broken.folder.path()); },
+                {std::string(name) + " is a symbolic link to \"../../blobs/0a1b2c\", which is not there; download the file again"});
+  }
+}
+
+TEST(HfWeights, AnAdapterIsNoModel) {
+  Folder folder;
+  folder.write("adapter_config.json", json{{"peft_type", "LORA"}});
+  folder.write("adapter_model.safetensors", safetensors({}));
+  expectError([&] { importModel(folder.path()); }, {"holds an adapter", "merge it into its base model"});
+}
+
+// Tied in the config, and a table of its own in the file: transformers 5 looks whether they are the same, and so do we.
+TEST(HfWeights, TiedTablesThatDiffer) {
+  const auto byte = [](const std::string &path, uint64_t at, char value) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(value);
+  };
+  Model model; // the tensors of an untied one
+  model.single();
+  model.config["tie_word_embeddings"] = true;
+  ModelSpec same = model.load();
+  EXPECT_TRUE(same.tiedEmbeddings);
+  EXPECT_TRUE(same.warnings.size() == 1 && hasWarning(same, "no tokenizer.json"));
+  model.config["tie_word_embeddings"] = false;
+  const TensorRef head = model.load().tensors.back();
+  ASSERT_EQ(head.name, "lm_head.weight");
+  model.config["tie_word_embeddings"] = true;
+  for (uint64_t at : {uint64_t{0}, head.bytes - 1}) {
+    byte(model.folder.path() + "/model.safetensors", head.offset + at, 1);
+    ModelSpec apart = model.load();
+    EXPECT_FALSE(apart.tiedEmbeddings);
+    EXPECT_EQ(apart.tensors.back().name, "lm_head.weight");
+    EXPECT_TRUE(hasWarning(apart, "tie_word_embeddings is true, but lm_head.weight holds other numbers"));
+    byte(model.folder.path() + "/model.safetensors", head.offset + at, 0);
+    EXPECT_TRUE(model.load().tiedEmbeddings);
+  }
+  model.tensors.back().dtype = "F32";
+  model.single();
+  ModelSpec other = model.load();
+  EXPECT_TRUE(other.tiedEmbeddings);
+  EXPECT_TRUE(hasWarning(other, "lm_head.weight (F32 [32, 16]) is not used"));
+}
+
 TEST(HfWeights, PathsThatAreNoModel) {
   Folder folder;
   expectError([&] { importModel(folder.path() + "/none"); }, {"no such model folder or file"});
