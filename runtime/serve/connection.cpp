@@ -66,8 +66,22 @@ Connection::~Connection() {
 void Connection::start() {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  set_deadline(options_.idle_timeout);
+  begin_idle();
   read();
+}
+
+void Connection::begin_idle() {
+  state_ = State::idle;
+  idle_since_ = std::chrono::steady_clock::now().time_since_epoch();
+  set_deadline(options_.idle_timeout);
+}
+
+void Connection::give_way() {
+  end_idle();
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->state_ == State::idle)
+      self->close();
+  });
 }
 
 void Connection::refuse() {
@@ -87,6 +101,7 @@ void Connection::close() {
   if (state_ == State::closed)
     return;
   state_ = State::closed;
+  end_idle();
   client_gone();
   timer_.cancel();
   write_timer_.cancel();
@@ -137,6 +152,7 @@ void Connection::parse() {
     parser_->body_limit(options_.max_body_bytes);
     parser_->eager(true);
     state_ = State::header;
+    end_idle();
     set_deadline(options_.header_timeout);
   }
   while (buffer_.size() > 0 && !parser_->is_done()) {
@@ -361,8 +377,7 @@ void Connection::after_answer() {
     linger();
     return;
   }
-  state_ = State::idle;
-  set_deadline(options_.idle_timeout);
+  begin_idle();
   parse();
   read();
 }

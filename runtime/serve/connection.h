@@ -7,6 +7,7 @@
 #include "runtime/serve/server.h"
 
 #include <array>
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -37,6 +38,11 @@ public:
   /// Closes now.
   void close();
 
+  /// When it began to wait for a request, by the steady clock; the largest time where it does not wait. From any thread.
+  std::chrono::steady_clock::time_point idle_since() const { return std::chrono::steady_clock::time_point(idle_since_.load()); }
+  /// Another takes its place: closes if it still waits, and is not waiting from now on.
+  void give_way();
+
 private:
   class Reply;
   enum class State {
@@ -49,6 +55,8 @@ private:
   };
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
+  void begin_idle();
+  void end_idle() { idle_since_ = std::chrono::steady_clock::duration::max(); }
   void read();
   void on_read(const boost::system::error_code &error, size_t n);
   void parse();
@@ -82,6 +90,7 @@ private:
   std::function<void()> on_end_;
 
   State state_ = State::idle;
+  std::atomic<std::chrono::steady_clock::duration> idle_since_{std::chrono::steady_clock::duration::max()};
   std::array<char, 16 << 10> chunk_; // where reads go
   boost::beast::flat_buffer buffer_; // what is not parsed yet
   std::optional<Parser> parser_;

@@ -5,10 +5,12 @@
 #include "runtime/serve/connection.h"
 #include "runtime/serve/log.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <csignal>
+#include <filesystem>
 #include <list>
 #include <sys/resource.h>
 #include <thread>
@@ -21,13 +23,33 @@ using Tcp = asio::ip::tcp;
 
 namespace {
 
-// Every connection takes a file descriptor; the usual soft limit of 1024 is below the hard one.
-void raise_descriptor_limit(size_t wanted) {
+constexpr size_t kSpareDescriptors = 16; // for connections that are refused, and for files
+constexpr std::chrono::seconds kIdleToGiveWay{1};
+
+size_t open_descriptors() {
+  std::error_code error;
+  std::filesystem::directory_iterator open("/proc/self/fd", error);
+  return static_cast<size_t>(std::distance(begin(open), end(open)));
+}
+
+// Every connection takes a file descriptor. The usual soft limit of 1024 is below the hard one; where that allows too few, there
+// are fewer connections, since one that nobody can accept waits without a word.
+ServerOptions with_descriptors(ServerOptions options) {
+  const size_t others = open_descriptors() + kSpareDescriptors, wanted = options.max_connections + others;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-    return;
-  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
-  setrlimit(RLIMIT_NOFILE, &limit);
+    return options;
+  rlimit raised = limit;
+  raised.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+  if (setrlimit(RLIMIT_NOFILE, &raised) != 0)
+    raised = limit;
+  if (raised.rlim_cur < wanted) {
+    const size_t fit = raised.rlim_cur > others ? raised.rlim_cur - others : 1;
+    log_warning("this process may open " + std::to_string(raised.rlim_cur) + " files (ulimit -n), which leaves " + std::to_string(fit) +
+                " connections of --max-connections " + std::to_string(options.max_connections) + ": raise it to " + std::to_string(wanted));
+    options.max_connections = fit;
+  }
+  return options;
 }
 
 // Returns what it listens on.
@@ -73,6 +95,7 @@ struct Server::Impl {
   void accept();
   void on_accept(const error_code &error, Connection::Socket socket);
   std::vector<std::shared_ptr<Connection>> connections();
+  bool make_place();
   void begin_end(const std::string &why);
   void drain_step();
   void close_all();
@@ -94,7 +117,7 @@ struct Server::Impl {
 
   // On the acceptor's strand:
   bool ending = false, told = false;
-  std::chrono::steady_clock::time_point end_of_grace, end_of_patience;
+  std::chrono::steady_clock::time_point end_of_grace, end_of_patience, next_warning;
 };
 
 void Server::Impl::accept() {
@@ -108,7 +131,11 @@ void Server::Impl::on_accept(const error_code &error, Connection::Socket socket)
     return;
   if (error) {
     // Out of descriptors, most likely: those that wait stay in the system's queue meanwhile.
-    log_warning("cannot accept a connection: " + error.message());
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next_warning) {
+      log_warning("cannot accept connections: " + error.message());
+      next_warning = now + std::chrono::seconds(10);
+    }
     timer.expires_after(std::chrono::milliseconds(100));
     timer.async_wait([this](const error_code &e) {
       if (!e && !ending)
@@ -135,8 +162,20 @@ void Server::Impl::on_accept(const error_code &error, Connection::Socket socket)
         });
     *place = connection;
   }
+  full = full && !make_place();
   asio::post(connection->executor(), [connection, full] { full ? connection->refuse() : connection->start(); });
   accept();
+}
+
+// Ends the connection that has waited for its next request for longest, so that those of clients that are done with them keep
+// nobody out. One that has only just begun to wait stays: its request may be on the way.
+bool Server::Impl::make_place() {
+  const auto all = connections();
+  const auto longest = std::min_element(all.begin(), all.end(), [](const auto &a, const auto &b) { return a->idle_since() < b->idle_since(); });
+  if (longest == all.end() || (*longest)->idle_since() > std::chrono::steady_clock::now() - kIdleToGiveWay)
+    return false;
+  (*longest)->give_way();
+  return true;
 }
 
 std::vector<std::shared_ptr<Connection>> Server::Impl::connections() {
@@ -199,8 +238,7 @@ void Server::Impl::close_all() {
 }
 
 Server::Server(Engine &engine, std::shared_ptr<const Model> model, ServerOptions options)
-    : impl_(std::make_unique<Impl>(engine, std::move(model), std::move(options))) {
-  raise_descriptor_limit(impl_->options.max_connections + 256);
+    : impl_(std::make_unique<Impl>(engine, std::move(model), with_descriptors(std::move(options)))) {
   impl_->endpoint = listen(impl_->acceptor, impl_->options);
 }
 

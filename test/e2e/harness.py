@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -120,12 +121,14 @@ class Server:
 
     numbers = itertools.count()
 
-    def __init__(self, plan, *args, log=None, env={}):
+    def __init__(self, plan, *args, log=None, env={}, files=None):
+        """`files`: the most that it may have open."""
         self.log_path = Path(log or f"{plan}.{os.getpid()}-{next(Server.numbers)}.log")
         with open(self.log_path, "w") as log_file:
             self.process = subprocess.Popen([str(PROGRAMS["llmrt"]), "serve", str(plan), "--port", "0", *map(str, args)],
                                             stdout=log_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                            env={**os.environ, **env})
+                                            env={**os.environ, **env},
+                                            preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
         try:
             self._wait_until_healthy(60 * SLOW)
         except BaseException:

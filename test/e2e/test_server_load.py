@@ -1,5 +1,6 @@
 """Many requests at once: answers do not depend on the company they keep, clients may vanish, queues may be long."""
 import asyncio
+import re
 import time
 
 import httpx
@@ -152,3 +153,20 @@ def test_two_servers_one_port(plans):
     plan = plans("llama-tied")
     with harness.Server(plan) as server:
         harness.refused("llmrt", "serve", plan, "--port", server.port, says=[str(server.port)])
+
+
+def test_few_descriptors(plans):
+    """A limit on open files below that on connections: who finds a place is served, the next is told at once instead of waiting in vain,
+    and connections that nobody uses make room."""
+    with harness.Server(plans("llama-tied"), files=80) as server:
+        assert re.search(r"may open 80 files .* leaves \d+ connections of --max-connections 2048: raise it to \d{4}", server.log()), server.log()
+        clients = [httpx.Client(base_url=server.url, timeout=20 * harness.SLOW) for _ in range(80)]
+        try:
+            statuses = [c.get("/health").status_code for c in clients]
+            assert statuses.count(200) >= 20 and set(statuses) == {200, 503}, statuses
+            time.sleep(1.5)
+            assert httpx.get(server.url + "/health", timeout=20 * harness.SLOW).status_code == 200
+        finally:
+            for c in clients:
+                c.close()
+        assert "cannot accept" not in server.log()

@@ -117,6 +117,25 @@ TEST_F(Lifecycle, ConnectionLimit) {
   EXPECT_TRUE(eventually([&] { return get("/health").status == 200; }));
 }
 
+// Connections that nobody uses keep nobody out; those at work, and those just used, stay.
+TEST_F(Lifecycle, IdleConnectionsGiveWay) {
+  options.max_connections = 3;
+  engine.step = milliseconds(20);
+  Client working(port()), first(port()), second(port());
+  working.send(Client::post_text("/v1/completions", R"({"prompt": "x", "max_tokens": 100, "ignore_eos": true, "stream": true})"));
+  ASSERT_TRUE(working.wait_for("data: "));
+  ASSERT_EQ(first.get("/health").status, 200);
+  std::this_thread::sleep_for(milliseconds(1200));
+  ASSERT_EQ(second.get("/health").status, 200);
+  Client third(port());
+  EXPECT_EQ(third.get("/health").status, 200);
+  EXPECT_TRUE(first.closed_within(milliseconds(1000)));
+  Client fourth(port());
+  EXPECT_EQ(fourth.receive().status, 503) << "the others are at work, or have just been used";
+  EXPECT_EQ(second.get("/health").status, 200);
+  EXPECT_TRUE(working.wait_for("[DONE]"));
+}
+
 TEST_F(Lifecycle, StopLetsShortRequestsFinish) {
   engine.step = milliseconds(20);
   Client client(port()), idle(port());
