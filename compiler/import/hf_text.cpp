@@ -9,6 +9,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace llmc {
 namespace {
@@ -127,25 +128,31 @@ void readGeneration(const Json &config, ModelSpec &model) {
        {std::pair{"bos_token_id", &model.text.bosTokenId}, {"pad_token_id", &model.text.padTokenId}})
     if (std::vector<int64_t> ids = tokenIds(config, key); !ids.empty() && !*to)
       *to = static_cast<int32_t>(ids.front());
+  // The ranges are those that requests have: what lies outside would fail each of them.
   GenerationDefaults &defaults = model.text.generation;
-  for (auto [key, to] : {std::pair{"temperature", &defaults.temperature},
-                         {"top_p", &defaults.topP},
-                         {"min_p", &defaults.minP},
-                         {"repetition_penalty", &defaults.repetitionPenalty}})
-    if (auto value = config.get(key)) {
-      double number = value->asDouble();
-      if (!(number >= 0) || number > 1e6)
-        value->fail("must lie between 0 and 1000000, found " + value->text());
-      *to = number;
-    }
+  auto read = [&](const char *key, const char *range, auto allowed, std::optional<double> &to) {
+    auto value = config.get(key);
+    if (!value)
+      return;
+    const double number = value->asDouble();
+    if (!std::isfinite(number) || !allowed(number))
+      value->fail(std::string("must be ") + range + ", found " + value->text() + "; correct it, or take the key out");
+    to = number;
+  };
+  read("temperature", "at least 0", [](double n) { return n >= 0 && n <= 1e6; }, defaults.temperature);
+  read("repetition_penalty", "above 0", [](double n) { return n > 0 && n <= 1e6; }, defaults.repetitionPenalty);
+  auto sample = config.get("do_sample");
+  if (sample && !sample->asBool()) { // greedy by declaration: the sampling numbers beside it are not in use
+    defaults.temperature = 0.0;
+    return;
+  }
+  read("top_p", "above 0 and at most 1", [](double n) { return n > 0 && n <= 1; }, defaults.topP);
+  read("min_p", "from 0 to 1", [](double n) { return n >= 0 && n <= 1; }, defaults.minP);
   if (auto value = config.get("top_k")) {
     if (value->asInt() < -1)
       value->fail("must be -1, 0 or positive, found " + value->text());
     defaults.topK = value->asInt();
   }
-  // Greedy by declaration: the sampling numbers beside it are not in use.
-  if (auto sample = config.get("do_sample"); sample && !sample->asBool())
-    defaults.temperature = 0.0;
 }
 
 } // namespace

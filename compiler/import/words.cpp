@@ -1,6 +1,8 @@
 // Quoting, units and nearest-word search for the importers' error messages.
 #include "compiler/import/words.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -21,6 +23,11 @@ std::string quote(std::string_view text) {
     }
   }
   return out + (text.size() > kMost ? "\"..." : "\"");
+}
+
+bool isPlainText(std::string_view text) {
+  return simdjson::validate_utf8(text.data(), text.size()) &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 std::string humanBytes(uint64_t bytes) {

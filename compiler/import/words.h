@@ -12,6 +12,9 @@ namespace llmc {
 // "text" with control and non-ASCII bytes escaped, cut after 120 characters: file contents may hold anything.
 std::string quote(std::string_view text);
 
+// Valid UTF-8 without control characters?
+bool isPlainText(std::string_view text);
+
 // 1536 -> "1.5 KiB", 7 -> "7 bytes".
 std::string humanBytes(uint64_t bytes);
 

@@ -4,6 +4,7 @@
 #include "compiler/import/build_ir.h"
 #include "compiler/import/import.h"
 #include "compiler/import/topology.h"
+#include "compiler/import/words.h"
 #include "compiler/pipeline/registration.h"
 #include "compiler/pipeline/topology_attr.h"
 #include "compiler/support/error.h"
@@ -122,11 +123,18 @@ private:
 
 } // namespace
 
-// What the API calls the model unless told otherwise: the folder's name, or a single file's without its ending.
-static std::string defaultServedName(const std::string &model) {
+// What the API calls the model: as asked, or the folder's name, or a single file's without its ending. It stands in JSON.
+static std::string servedName(const CompileOptions &options) {
   std::error_code ec;
-  std::filesystem::path path = std::filesystem::weakly_canonical(model, ec);
-  return std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
+  std::filesystem::path path = std::filesystem::weakly_canonical(options.model, ec);
+  std::string name = options.servedModelName;
+  if (name.empty())
+    name = std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
+  constexpr size_t kMost = 256;
+  if (name.empty() || name.size() > kMost || !isPlainText(name))
+    throw Error("the name " + quote(name) + " cannot be served: it must be UTF-8 text of 1 to " + std::to_string(kMost) +
+                " bytes without control characters; give one with --served-model-name");
+  return name;
 }
 
 // Ranks that this machine's CPU is cut into. What is wrong with the numbers themselves is said with the split.
@@ -159,6 +167,7 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
   CompileResult result;
   ModelSpec spec = importModel(options.model, options.dummyWeights ? LoadFormat::Dummy : LoadFormat::Auto);
   result.warnings = spec.warnings;
+  const std::string served = servedName(options);
   Topology topology = options.topology.empty() ? hostCpuTopology(cpuRanks(options.tp, options.pp)) : readTopology(options.topology);
 
   DialectRegistry registry;
@@ -197,7 +206,7 @@ CompileResult llmc::compileModel(const CompileOptions &options) {
   }
   EmitOptions emit;
   emit.planFolder = options.planFolder;
-  emit.servedName = options.servedModelName.empty() ? defaultServedName(options.model) : options.servedModelName;
+  emit.servedName = served;
   emit.commandLine = options.commandLine;
   emit.topologyHash = topology.sourceHash;
   emit.warnings = result.warnings;

@@ -1,6 +1,8 @@
 // The JSON form. Field names are those of the structs in explain.h.
 #include "compiler/report/explain.h"
 
+#include "runtime/plan/dump.h"
+
 #include <cmath>
 #include <cstdio>
 
@@ -9,20 +11,9 @@ namespace llmc::report {
 namespace {
 
 std::string quoted(const std::string &text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (uint8_t(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", c);
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
+  std::string out;
+  llmrt::plan::append_json_string(out, text);
+  return out;
 }
 
 // Builds one object; values come as JSON.

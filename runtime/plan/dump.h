@@ -5,6 +5,7 @@
 #include "runtime/plan/plan_generated.h"
 
 #include <string>
+#include <string_view>
 
 namespace llmrt::plan {
 
@@ -20,5 +21,8 @@ std::string dump_text(const Plan &plan, const DumpOptions &options = {});
 // For programs: one JSON object with the schema's own names, enums by name, unions as {"op_type", "op"}. Fields at
 // their schema default are absent. A long string is {"bytes": n, "xxh64": "…"} unless long_strings.
 std::string dump_json(const Plan &plan, const DumpOptions &options = {});
+
+// Appends a string with its quotes: valid JSON whatever the bytes, what is not UTF-8 becomes U+FFFD.
+void append_json_string(std::string &out, std::string_view text);
 
 } // namespace llmrt::plan

@@ -9,18 +9,9 @@
 
 namespace llmrt::plan {
 
-namespace {
-
-constexpr size_t kLong = 256;
-
-template <typename T> void append_number(std::string &out, T value) {
-  char text[64];
-  auto end = std::to_chars(text, text + sizeof text, value).ptr;
-  out.append(text, end);
-}
-
-// Valid JSON whatever the bytes: what is not UTF-8 becomes U+FFFD.
-void append_string(std::string &out, const char *data, size_t size) {
+void append_json_string(std::string &out, std::string_view text) {
+  const char *data = text.data();
+  const size_t size = text.size();
   static const char digits[] = "0123456789abcdef";
   auto byte = [&](size_t i) { return i < size ? uint8_t(data[i]) : uint8_t(0); };
   auto continues = [&](size_t i, uint8_t lo = 0x80, uint8_t hi = 0xbf) { return i < size && byte(i) >= lo && byte(i) <= hi; };
@@ -61,6 +52,16 @@ void append_string(std::string &out, const char *data, size_t size) {
   out += '"';
 }
 
+namespace {
+
+constexpr size_t kLong = 256;
+
+template <typename T> void append_number(std::string &out, T value) {
+  char text[64];
+  auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  out.append(text, end);
+}
+
 struct JsonVisitor : flatbuffers::IterationVisitor {
   explicit JsonVisitor(bool long_strings) : long_strings_(long_strings) {}
   std::string out;
@@ -74,7 +75,7 @@ struct JsonVisitor : flatbuffers::IterationVisitor {
     if (!value)
       return;
     separate(set_index);
-    append_string(out, name, std::char_traits<char>::length(name));
+    append_json_string(out, name);
     out += ": ";
   }
   void Element(size_t index, flatbuffers::ElementaryType type, const flatbuffers::TypeTable *, const uint8_t *) override {
@@ -99,7 +100,7 @@ struct JsonVisitor : flatbuffers::IterationVisitor {
   void Unknown(const uint8_t *) override { out += "null"; }
   void String(const flatbuffers::String *text) override {
     if (text->size() <= kLong || long_strings_) {
-      append_string(out, text->data(), text->size());
+      append_json_string(out, {text->data(), text->size()});
       return;
     }
     out += "{\"bytes\": ";
@@ -129,7 +130,7 @@ private:
   }
   template <typename T> void named(T value, const char *name) {
     if (name)
-      append_string(out, name, std::char_traits<char>::length(name));
+      append_json_string(out, name);
     else
       append_number(out, value);
   }

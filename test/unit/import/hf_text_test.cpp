@@ -68,6 +68,15 @@ TEST(HfText, GenerationDefaults) {
   EXPECT_EQ(text.load().text.generation.temperature, 0.0);
   text.folder.write("generation_config.json", json{{"temperature", -1}});
   expectError([&] { text.load(); }, {"generation_config.json:2: /temperature"});
+  // Outside of what requests may ask for: each request would fail.
+  for (const auto &[key, value] : {std::pair{"top_p", 0.0}, {"top_p", 1.5}, {"min_p", 3.0}, {"repetition_penalty", 0.0}}) {
+    text.folder.write("generation_config.json", json{{key, value}});
+    expectError([&] { text.load(); }, {std::string("generation_config.json:2: /") + key + ": must be ", "take the key out"});
+  }
+  // Switched off, they do not matter.
+  text.folder.write("generation_config.json", json{{"do_sample", false}, {"top_p", 0}, {"top_k", 50}});
+  defaults = text.load().text.generation;
+  EXPECT_TRUE(defaults.temperature == 0.0 && !defaults.topP && !defaults.topK);
 }
 
 TEST(HfText, ChatTemplatePlaces) {

@@ -81,6 +81,10 @@ TEST(Explain, Json) {
   for (const char *part : {"\"capacity_tokens\": 256", "\"capacity_sequences\": 4.000", "\"kv_heads\": [1]", "\"memory_bound\": false",
                            "\"ledger\": {\"weights\": "})
     EXPECT_NE(json.find(part), std::string::npos) << part << "\nin\n" << json;
+  // A plan may hold any bytes as a name.
+  Explanation odd = explained({});
+  odd.model = "a\xff\"\n\x7f";
+  EXPECT_NE(to_json(odd).find(R"("model": "a\ufffd\"\u000a\u007f")"), std::string::npos) << to_json(odd);
 }
 
 } // namespace
