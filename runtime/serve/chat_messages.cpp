@@ -133,27 +133,52 @@ Json read_tools(Fields &fields) {
   return tools;
 }
 
-// A call of tools comes without content, absent or null, and templates differ in what they take for that. Absent is what transformers
-// gives them; DeepSeek's ask for null; those that know of no tools add the content to other text, which wants a string.
-std::string render(const text::ChatTemplate &chat_template, Json context) {
-  std::vector<Json *> without;
-  for (Json &message : context["messages"])
-    if (!message.contains("content"))
-      without.push_back(&message);
+// Gives the arguments of calls as texts, the client's own where it sent texts.
+void put_argument_texts(Json &messages, const Json &given) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    auto calls = messages[i].find("tool_calls");
+    for (size_t k = 0; calls != messages[i].end() && k < calls->size(); ++k) {
+      Json &arguments = (*calls)[k]["function"]["arguments"];
+      const Json &function = given[i]["tool_calls"][k]["function"];
+      const auto sent = function.find("arguments");
+      arguments = sent != function.end() && sent->is_string() && *sent != "" ? *sent : Json(arguments.dump());
+    }
+  }
+}
+
+// Messages that call tools have forms that templates disagree about: their content may be absent (what transformers gives
+// templates), null (DeepSeek's ask for that) or empty (those that know of no tools add it to other text), their arguments an
+// object or, in DeepSeek's, a text. The first form that the template takes is the one. `given`: the messages as the client sent them.
+std::string render(const text::ChatTemplate &chat_template, const Json &context, const Json &given) {
+  struct Form {
+    std::optional<Json> content; // of messages that have none
+    bool texts;                  // for arguments
+  };
+  bool without = false, calls = false;
+  for (const Json &message : context["messages"]) {
+    without = without || !message.contains("content");
+    calls = calls || message.contains("tool_calls");
+  }
   std::optional<text::TemplateError> first;
-  for (const Json &content : {Json(Json::value_t::discarded), Json(), Json("")}) {
-    if (!content.is_discarded())
-      for (Json *message : without)
-        (*message)["content"] = content;
+  for (const Form &form : {Form{{}, false}, Form{Json(), false}, Form{{}, true}, Form{Json(), true}, Form{Json(""), false}, Form{Json(""), true}}) {
+    if ((form.content && !without) || (form.texts && !calls))
+      continue;
+    Json changed;
+    if (form.content || form.texts)
+      changed = context;
+    if (form.content)
+      for (Json &message : changed["messages"])
+        if (!message.contains("content"))
+          message["content"] = *form.content;
+    if (form.texts)
+      put_argument_texts(changed["messages"], given);
     try {
-      return chat_template.render(context);
+      return chat_template.render(changed.is_null() ? context : changed);
     } catch (const text::TemplateRaised &) {
       throw;
     } catch (const text::TemplateError &e) {
       if (!first)
         first = e;
-      if (without.empty())
-        break;
     }
   }
   throw *first;
@@ -190,7 +215,7 @@ std::string render_chat(const Model &model, Fields &fields) {
   if (!model.chat_template)
     throw ApiError(400, model.no_chat_reason, "messages");
   try {
-    return render(*model.chat_template, text::make_chat_context(messages, tools, generate, kwargs));
+    return render(*model.chat_template, text::make_chat_context(messages, tools, generate, kwargs), *given);
   } catch (const text::TemplateRaised &e) {
     throw bad_field("messages", e.what());
   } catch (const text::TemplateError &e) {

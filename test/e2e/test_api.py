@@ -116,6 +116,16 @@ def test_content_parts_and_nulls(server):
     assert response.json()["choices"][0]["message"]["content"] == plain["choices"][0]["message"]["content"]
 
 
+def test_history_of_tool_calls(client, server):
+    """What agents send back, through a template that knows of no tools; and the client's own message objects."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "population", "arguments": "{\"city\": \"Paris\"}"}}
+    for content in ({"content": None}, {"content": ""}, {}):
+        history = CAPITAL + [{"role": "assistant", **content, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "call_1", "content": "2,100,000"}]
+        answer = chat(client, server, messages=history, max_tokens=4, **GREEDY)
+        history += [answer.choices[0].message, *CAPITAL]
+        assert chat(client, server, messages=history, max_tokens=4, **GREEDY).usage.prompt_tokens > answer.usage.prompt_tokens
+
+
 def test_max_completion_tokens(client, server):
     answer = chat(client, server, max_completion_tokens=5, **GREEDY)
     assert answer.usage.completion_tokens == 5 and answer.choices[0].finish_reason == "length"

@@ -323,15 +323,23 @@ TEST_F(Answers, ToolsReachTheTemplate) {
   EXPECT_EQ(prompt({{"add_generation_prompt", false}}), "<|im_start|>user\nhi<|im_end|>");
 }
 
-// Messages of the assistant that call tools have no content, and many templates know of no tools.
-TEST_F(Answers, MessagesWithoutContent) {
+// Messages of the assistant that call tools have no content, and many templates know of no tools; some want the arguments as text.
+TEST_F(Answers, FormsOfToolCalls) {
   const std::vector<std::pair<const char *, const char *>> templates = {
       {"{% for m in messages %}{{ m['role'] + ':' + m['content'] + '.' }}{% endfor %}", "user:x.assistant:.tool:rain."},
       {"{% for m in messages %}{{ m.role }}:{{ m.content }}.{% endfor %}", "user:x.assistant:.tool:rain."},
       {"{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content + '.' }}{% endif %}{% endfor %}",
        "x.wrain."},
-      {"{% for m in messages %}{{ m.content if m.content is defined else m.tool_calls[0].function.name }}.{% endfor %}", "x.w.rain."}};
-  Json call = {{"role", "assistant"}, {"tool_calls", Json::parse(R"([{"id":"1","type":"function","function":{"name":"w","arguments":""}}])")}};
+      {"{% for m in messages %}{{ m.content if m.content is defined else m.tool_calls[0].function.name }}.{% endfor %}", "x.w.rain."},
+      {"{% for m in messages %}{{ m.content if not m.tool_calls else m.tool_calls[0].function.arguments.city }}.{% endfor %}", "x.Oslo.rain."},
+      {"{% for m in messages %}{{ m.content if not m.tool_calls else m.tool_calls[0].function.arguments|tojson }}.{% endfor %}",
+       R"(x.{"city": "Oslo"}.rain.)"},
+      {"{% for m in messages %}{{ m.content if not m.tool_calls else '<' + m.tool_calls[0].function.arguments }}.{% endfor %}",
+       R"(x.<{ "city":"Oslo" }.rain.)"},
+      {"{% for m in messages %}{% if m.content is none %}{{ '<' + m.tool_calls[0].function.arguments }}{% else %}{{ m.content + '.' }}{% endif %}{% endfor %}",
+       R"(x.<{ "city":"Oslo" }rain.)"}};
+  Json call = {{"role", "assistant"},
+               {"tool_calls", Json::parse(R"([{"id":"1","type":"function","function":{"name":"w","arguments":"{ \"city\":\"Oslo\" }"}}])")}};
   Json null_call = call;
   null_call["content"] = nullptr;
   for (const auto &[source, text] : templates) {
