@@ -6,6 +6,7 @@
 #include "runtime/plan/dump.h"
 #include "runtime/plan/loaded_plan.h"
 #include "runtime/plan/verify.h"
+#include "tools/llmc/text_check.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,6 +26,8 @@ static bool proven(const std::string &path, const LoadedPlan &plan) {
   return problems.empty();
 }
 
+static void warn(const std::string &text) { std::fprintf(stderr, "llmc: warning: %s\n", text.c_str()); }
+
 static void print(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string llmc::provePlan(const std::vector<uint8_t> &bytes) {
@@ -32,6 +35,11 @@ std::string llmc::provePlan(const std::vector<uint8_t> &bytes) {
   if (std::vector<Problem> problems = verify(plan->root()); !problems.empty())
     throw Error("internal: the finished plan is refused by its own verifier, and was not written; please report this:\n" +
                 to_string(problems));
+  TextCheck text = checkText(plan->root());
+  if (!text.error.empty())
+    throw Error(text.error);
+  if (!text.warning.empty())
+    warn(text.warning);
   return report::to_text(report::explain(plan->root()));
 }
 
@@ -47,15 +55,21 @@ void llmc::addPlanCommands(CLI::App &app, int &status) {
 
   add("verify", "Prove a plan consistent: every weight held once, memory planned, collectives matched\n"
                 "\n"
-                "Needs no GPU and no weight files. Problems go to stderr, one a line; exit status 1 if there are any.\n"
+                "Also that llmrt can use its tokenizer. Needs no GPU and no weight files. Problems go to stderr, one a line; exit status 1 if there are any.\n"
                 "\n"
                 "Example:\n"
                 "  llmc verify plan.fb\n")
       ->callback([=, &status] {
         auto plan = LoadedPlan::load(*path);
         status = proven(*path, *plan) ? 0 : 1;
-        if (status == 0)
-          std::printf("%s: verified, %u ranks\n", path->c_str(), plan->num_ranks());
+        if (status != 0)
+          return;
+        TextCheck text = checkText(plan->root());
+        if (!text.error.empty())
+          throw Error(*path + ": " + text.error);
+        if (!text.warning.empty())
+          warn(*path + ": " + text.warning);
+        std::printf("%s: verified, %u ranks\n", path->c_str(), plan->num_ranks());
       });
 
   CLI::App *dump = add("dump", "Print a whole plan, as text or JSON\n"
