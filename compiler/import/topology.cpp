@@ -207,8 +207,8 @@ static bool isNvidiaSmiTable(const std::string &text) {
 Topology readTopology(const std::string &path) {
   const std::string text = readTextFile(path, kMaxTopologyBytes);
   if (isNvidiaSmiTable(text))
-    throw Error(path + " is the table of nvidia-smi topo -m, which tells kinds of links only: a topology file also has each device's "
-                       "memory and speed and the links' bandwidths; docs/topology.md says which, examples/topo has some to start from");
+    throw Error(path + " is the table of nvidia-smi topo -m, not a topology file: llmc topology --links " + path +
+                " makes one of it (see llmc topology --help)");
   Topology topology = parseTopology(text, path);
   if (topology.name.empty())
     topology.name = baseName(path);

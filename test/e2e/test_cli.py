@@ -25,7 +25,7 @@ def test_llmrt_is_not_linked_with_mlir():
     assert re.search(r"MLIR|LLVM", linked)
 
 
-@pytest.mark.parametrize("command", [("llmc",), ("llmc", "compile"), ("llmc", "verify"), ("llmc", "dump"), ("llmc", "explain"),
+@pytest.mark.parametrize("command", [("llmc",), ("llmc", "compile"), ("llmc", "verify"), ("llmc", "dump"), ("llmc", "explain"), ("llmc", "topology"),
                                      ("llmrt",), ("llmrt", "serve"), ("llmrt", "run"), ("llmrt", "bench"), ("llmrt", "profile")])
 def test_help_teaches(command):
     text = run(*command, "--help").out

@@ -11,6 +11,7 @@ class App;
 
 namespace llmc {
 void addCompileCommand(CLI::App &app, const std::string &commandLine, int &status);
+void addTopologyCommand(CLI::App &app);
 void addPlanCommands(CLI::App &app, int &status); // verify, dump, explain
 
 // Proves a plan just made, and returns what `llmc explain` prints of it. Throws llmc::Error when it is refused.

@@ -84,8 +84,10 @@ void llmc::addCompileCommand(CLI::App &app, const std::string &commandLine, int 
   cmd->add_flag("--mlir-timing", options->timing, "Print the time of every pass (to stderr)");
   cmd->callback([options, output, &status] {
     std::string path = output->empty() ? "plan.fb" : *output;
-    std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-    options->planFolder = folder.string();
+    std::error_code failure;
+    options->planFolder = std::filesystem::absolute(path, failure).parent_path().string();
+    if (failure)
+      throw Error("the working folder cannot be named (" + failure.message() + "): was it removed? Change to another");
     status = runCompile(*options, *output);
   });
 }

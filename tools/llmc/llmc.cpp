@@ -1,13 +1,12 @@
 // llmc: the compiler's command line. Each subcommand stands in a file of its own.
 #include "tools/llmc/commands.h"
 
-#include "compiler/support/error.h"
-#include "runtime/support/error.h"
 #include "tools/llmc/output.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <new>
 
 int main(int argc, char **argv) {
   CLI::App app{"llmc compiles a language model, a machine and limits into an execution plan, with no GPU present.\n"
@@ -25,6 +24,7 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; ++i)
     commandLine += std::string(" ") + argv[i];
   llmc::addCompileCommand(app, commandLine, status);
+  llmc::addTopologyCommand(app);
   llmc::addPlanCommands(app, status);
   try {
     app.parse(argc, argv);
@@ -32,10 +32,10 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &e) {
     int code = app.exit(e);
     return code == 0 ? 0 : 2;
-  } catch (const llmc::Error &e) {
-    std::fprintf(stderr, "llmc: error: %s\n", e.what());
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "llmc: error: this process ran out of memory\n");
     return 1;
-  } catch (const llmrt::Error &e) {
+  } catch (const std::exception &e) { // llmc::Error and llmrt::Error for nearly all
     std::fprintf(stderr, "llmc: error: %s\n", e.what());
     return 1;
   }

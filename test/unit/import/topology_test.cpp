@@ -352,7 +352,7 @@ TEST(Topology, OtherTextsAreNamed) {
   const Folder folder;
   for (const std::string &text : {table, "\t\x1b[4m" + table, "\r\n" + table})
     expectError([&] { readTopology(folder.write("topo.txt", text)); },
-                {"topo.txt is the table of nvidia-smi topo -m", "docs/topology.md"});
+                {"topo.txt is the table of nvidia-smi topo -m", "llmc topology --links"});
   expectError(
       [] { readTopology(std::string(LLMC_SOURCE_DIR) + "/test/golden/topo/2x-h200-nvidia-smi-topo-m.txt"); },
       {"is the table of nvidia-smi topo -m"});
