@@ -108,7 +108,8 @@ struct PlanKvPagesPass : llmc::exec::impl::ExecPlanKvPagesBase<PlanKvPagesPass> 
       }
       shorten(module, longest);
     }
-    int64_t pages = tightest().pages(), needed = pagesPerSequence(limits.getMaxModelLen());
+    // Page numbers are int32 in page tables.
+    int64_t pages = std::min<int64_t>(tightest().pages(), INT32_MAX), needed = pagesPerSequence(limits.getMaxModelLen());
     // On CPUs more pages than all sequences can fill would only take memory from others.
     if (llvm::all_of(ranks, [](const RankBudget &r) { return r.device.getKind() == "cpu"; }))
       pages = std::min(pages, needed * limits.getMaxNumSeqs());
