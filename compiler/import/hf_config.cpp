@@ -104,27 +104,28 @@ std::string activation(const Json &text) {
 }
 
 // Windows per layer. Qwen: only with use_sliding_window, from layer max_window_layers on, or as layer_types
-// says. Mistral: every layer; transformers takes 4096 when the key is absent and none when it is null.
+// says. Mistral: every layer. Where there is a window, transformers takes 4096 when the key is absent and none when it
+// is null.
 std::vector<AttentionSpec> attentionLayers(const Json &text, ModelSpec &model) {
   std::vector<AttentionSpec> layers(static_cast<size_t>(model.layers));
+  const bool qwen = model.family == Family::Qwen2 || model.family == Family::Qwen3;
+  const bool inUse = qwen ? boolOr(text, "use_sliding_window", false) : model.family == Family::Mistral;
   int64_t window = 0;
   auto stated = text.find("sliding_window");
   if (stated && !stated->isNull()) {
     window = stated->asInt();
     if (window < 1)
       stated->fail("a sliding window must have at least 1 token, found " + stated->text());
-  } else if (!stated && model.family == Family::Mistral) {
+  } else if (!stated && inUse) {
     window = 4096;
-    model.warnings.push_back(text.where() +
-                             ": no sliding_window; taking 4096, as transformers does for mistral "
-                             "(write null for full attention)");
+    model.warnings.push_back(text.where() + ": no sliding_window; taking 4096, as transformers does for " +
+                             familyName(model.family) + " (write null for full attention)");
   }
-  const bool qwen = model.family == Family::Qwen2 || model.family == Family::Qwen3;
   if (model.family == Family::Llama && window > 0) {
     model.warnings.push_back(stated->where() + ": sliding_window is ignored; llama has full attention");
     window = 0;
   }
-  if (qwen && !boolOr(text, "use_sliding_window", false))
+  if (qwen && !inUse)
     window = 0;
   const int64_t firstWindowed = qwen ? intOr(text, "max_window_layers", 28) : 0;
   for (int64_t i = 0; i < model.layers; ++i)

@@ -215,6 +215,12 @@ TEST(HfConfig, Windows) {
   json qwen = with(tinyConfig("qwen2"), {{"sliding_window", 9}, {"max_window_layers", 1}});
   EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", false}})), (List{0, 0}));
   EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", true}})), (List{0, 9}));
+  // Switched on without a number, it has the class's.
+  const json on = without(with(qwen, {{"use_sliding_window", true}}), "sliding_window");
+  EXPECT_EQ(windows(on), (List{0, 4096}));
+  EXPECT_TRUE(hasWarning(importConfig(on), "taking 4096, as transformers does for qwen2"));
+  EXPECT_EQ(windows(with(on, {{"sliding_window", nullptr}})), (List{0, 0}));
+  EXPECT_EQ(windows(without(qwen, "sliding_window")), (List{0, 0}));
   EXPECT_EQ(windows(with(qwen, {{"use_sliding_window", true},
                                 {"layer_types", {"sliding_attention", "full_attention"}}})),
             (List{9, 0}));
