@@ -77,6 +77,17 @@ def test_explain(plans):
     json.loads(run("llmc", "explain", "--json", plan).out)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [("llmc", "explain"), ("llmc", "dump"), ("llmrt", "run", "--prompt-ids", "1,2", "--max-tokens", "2"),
+                                     ("llmrt", "run", "--prompt-ids", "1,2", "--max-tokens", "2", "--json")])
+def test_output_that_is_not_taken_is_an_error(plans, command):
+    """A full disk behind a redirection: not status 0 and half an answer."""
+    program, name, *more = command
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([harness.PROGRAMS[program], name, plans("llama-tied"), *more], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and f"{program}: error: cannot write all of standard output" in done.stderr, done
+
+
 @pytest.mark.parametrize("phase,word", [("llm", r"llm\."), ("dist", r"dist\."), ("exec", r"exec\.")])
 def test_compile_to(models, tmp_path, phase, word):
     text = run("llmc", "compile", "--model", models("qwen3-tied"), "--topo", harness.TOPOLOGY, "--tp", 2, "--pp", 2,

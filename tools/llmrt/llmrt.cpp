@@ -3,7 +3,9 @@
 #include "runtime/support/error.h"
 #include "tools/llmrt/commands.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 int main(int argc, char **argv) {
@@ -27,6 +29,10 @@ int main(int argc, char **argv) {
   llmrt::tool::add_profile_command(app);
   try {
     app.parse(argc, argv);
+    errno = 0;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) // a full disk behind a redirection
+      throw llmrt::Error(std::string("cannot write all of standard output") + (errno ? std::string(": ") + std::strerror(errno) : "") +
+                         "; what came out of it is not whole");
   } catch (const CLI::Success &e) { // --help, --version
     return app.exit(e);
   } catch (const CLI::Error &e) {
