@@ -181,6 +181,12 @@ RopeScaling readScaling(const Json &spec, const Json &text, ModelSpec &model) {
                                spec.get("factor")->text());
     return out;
   }
+  if (type == "dynamic") {
+    // Its base grows with the length of a request from max_position_embeddings on, and no plan serves longer ones.
+    model.warnings.push_back(spec.where() + ": rope_type \"dynamic\" changes nothing up to max_position_embeddings, " +
+                             std::to_string(model.maxPositions) + ", which is the longest that is served");
+    return out;
+  }
   if (type == "linear")
     out.kind = Kind::Linear;
   else if (type == "llama3")
@@ -189,11 +195,9 @@ RopeScaling readScaling(const Json &spec, const Json &text, ModelSpec &model) {
     out.kind = Kind::Yarn;
   else
     spec.fail("rope scaling " + quote(type) + " is not supported" +
-              (type == "dynamic" ? " (its frequencies change with the length of each request)"
-               : type == "longrope" || type == "su"
-                   ? " (it keeps two sets of frequencies, for short and for long requests)"
-                   : "") +
-              "; supported are default, linear, llama3 and yarn");
+              (type == "longrope" || type == "su" ? " (it keeps two sets of frequencies, for short and for long requests)"
+                                                  : "") +
+              "; supported are default, linear, llama3, yarn and dynamic");
 
   // Outside of rope_scaling this key wins, as in transformers; inside is the usual place.
   for (const Json *place : {&text, &spec})

@@ -175,8 +175,6 @@ TEST(HfConfig, Case18MropeWithoutFactorOrType) {
 
 TEST(HfConfig, RopeScalingErrors) {
   auto scaled = [](json scaling) { return with(tinyConfig(), {{"rope_scaling", scaling}}); };
-  expectConfigError(scaled({{"type", "dynamic"}, {"factor", 2.0}}),
-                    {"\"dynamic\" is not supported", "change with the length", "yarn"});
   expectConfigError(scaled({{"rope_type", "longrope"}, {"factor", 2.0}}),
                     {"\"longrope\" is not supported", "two sets"});
   expectConfigError(scaled({{"type", "su"}}), {"\"su\" is not supported"});
@@ -191,6 +189,17 @@ TEST(HfConfig, RopeScalingErrors) {
   expectConfigError(scaled("linear"), {"expected an object"});
   expectConfigError(with(tinyConfig(), {{"rope_theta", -1}}), {"/rope_theta", "positive"});
   expectConfigError(with(tinyConfig(), {{"partial_rotary_factor", 0.5}}), {"partial rotary", "0.5"});
+}
+
+// Dynamic scaling begins behind max_position_embeddings, where no plan serves.
+TEST(HfConfig, DynamicScalingIsNoneWithinTheModelsLength) {
+  const json plain = with(tinyConfig(), {{"rope_scaling", nullptr}});
+  for (const char *key : {"type", "rope_type"}) {
+    ModelSpec dynamic = importConfig(with(plain, {{"rope_scaling", {{key, "dynamic"}, {"factor", 2.0}}}}));
+    EXPECT_EQ(dynamic.rope.invFreq, importConfig(plain).rope.invFreq);
+    EXPECT_EQ(dynamic.maxPositions, importConfig(plain).maxPositions);
+    EXPECT_TRUE(hasWarning(dynamic, "\"dynamic\" changes nothing up to max_position_embeddings, 64"));
+  }
 }
 
 TEST(HfConfig, YarnExtendsTheMaximumLength) {

@@ -81,6 +81,7 @@ CONFIGS = {
     "TinyLlama-1.1B": llama(2048, 22, 32, 4, 5632, 32000, rope_scaling=None, rope_theta=10000.0, max_position_embeddings=2048),
     "Yi-34B": llama2(7168, 60, 56, 8, 20480, 64000, rope_theta=5000000.0, torch_dtype="bfloat16"),
     "Yi-1.5-9B": llama2(4096, 48, 32, 4, 11008, 64000, rope_theta=5000000.0, rms_norm_eps=1e-6, torch_dtype="bfloat16"),
+    "Llama-2-7b-dynamic": llama2(4096, 32, 32, 32, 11008, 32000, rope_scaling={"factor": 2.0, "type": "dynamic"}),
     "deepseek-coder-6.7b": llama2(4096, 32, 32, 32, 11008, 32256, rope_theta=100000, max_position_embeddings=16384,
                                   rope_scaling={"factor": 4.0, "type": "linear"}),
     "SmolLM2-360M": llama(960, 32, 15, 5, 2560, 49152, rope_scaling=None, rope_theta=100000, tie_word_embeddings=True, max_position_embeddings=8192,
