@@ -116,7 +116,7 @@ struct Server::Impl {
   size_t open_count = 0;
 
   // On the acceptor's strand:
-  bool ending = false, told = false;
+  bool ending = false, told = false, ended = false;
   std::chrono::steady_clock::time_point end_of_grace, end_of_patience, next_warning;
 };
 
@@ -223,6 +223,7 @@ void Server::Impl::drain_step() {
     api.shut_down_running();
   }
   if (idle || (told && now >= end_of_patience)) {
+    ended = true;
     signals.cancel();
     close_all();
     work.reset();
@@ -273,6 +274,8 @@ void Server::run() {
     s.signals.add(SIGINT);
     auto wait = std::make_shared<std::function<void()>>();
     *wait = [&s, weak = std::weak_ptr(wait)] {
+      if (s.ended) // a signal that was on its way when the wait for it was cancelled: another wait would never end
+        return;
       s.signals.async_wait([&s, again = weak.lock()](const error_code &error, int number) {
         if (error)
           return;

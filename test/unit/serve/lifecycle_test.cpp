@@ -201,6 +201,18 @@ TEST_F(Lifecycle, SigtermEndsIt) {
   EXPECT_TRUE(stream.wait_for("[DONE]"));
 }
 
+// As `timeout`, and shells to a whole group, send signals: several, at once. An idle server ends with the first.
+TEST_F(Lifecycle, SignalsInARow) {
+  for (int round = 0; round < 200; ++round) {
+    run_returned = false;
+    ASSERT_EQ(get("/health").status, 200);
+    for (int i = 0; i < 3; ++i)
+      kill(getpid(), i == 1 ? SIGINT : SIGTERM);
+    ASSERT_TRUE(eventually([&] { return run_returned.load(); }, 3000)) << "in round " << round;
+    stop();
+  }
+}
+
 TEST_F(Lifecycle, RequestsWhileDraining) {
   engine.step = milliseconds(20);
   options.drain_time = milliseconds(2000);
