@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kSpareDescriptors = 16; // for connections that are refused, and for files
 constexpr std::chrono::seconds kIdleToGiveWay{1};
+constexpr std::chrono::milliseconds kSameSignal{300};
 
 size_t open_descriptors() {
   std::error_code error;
@@ -117,7 +118,7 @@ struct Server::Impl {
 
   // On the acceptor's strand:
   bool ending = false, told = false, ended = false;
-  std::chrono::steady_clock::time_point end_of_grace, end_of_patience, next_warning;
+  std::chrono::steady_clock::time_point end_began, end_of_grace, end_of_patience, next_warning;
 };
 
 void Server::Impl::accept() {
@@ -187,14 +188,17 @@ std::vector<std::shared_ptr<Connection>> Server::Impl::connections() {
   return out;
 }
 
-// On the acceptor's strand. A second signal ends the grace that running requests have.
+// On the acceptor's strand. A second signal ends the grace that running requests have, unless it came with the first: `timeout`
+// and shells send one to the process and one to its group.
 void Server::Impl::begin_end(const std::string &why) {
   const auto now = std::chrono::steady_clock::now();
   if (ending) {
-    end_of_grace = now;
+    if (now - end_began >= kSameSignal)
+      end_of_grace = now;
     return;
   }
   ending = true;
+  end_began = now;
   log_info(why + ": no new requests; " + std::to_string(api.running()) + " running");
   error_code ignored;
   acceptor.close(ignored);

@@ -201,6 +201,35 @@ TEST_F(Lifecycle, SigtermEndsIt) {
   EXPECT_TRUE(stream.wait_for("[DONE]"));
 }
 
+// Signals that come together are one; a later one ends the grace.
+TEST_F(Lifecycle, TwoSignalsLetShortRequestsFinish) {
+  engine.step = milliseconds(20);
+  options.drain_time = milliseconds(10'000);
+  Client client(port());
+  client.send(Client::post_text("/v1/completions", R"({"prompt": "x", "max_tokens": 30})"));
+  ASSERT_TRUE(eventually([&] { return engine.stats().running == 1; }));
+  kill(getpid(), SIGTERM);
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(client.receive(milliseconds(4000)).status, 200);
+  client.close();
+  EXPECT_TRUE(eventually([&] { return run_returned.load(); }));
+}
+
+TEST_F(Lifecycle, ALaterSignalEndsTheGrace) {
+  make_endless();
+  options.drain_time = milliseconds(60'000);
+  Client client(port());
+  client.send(endless(false));
+  ASSERT_TRUE(eventually([&] { return engine.stats().running == 1; }));
+  kill(getpid(), SIGTERM);
+  std::this_thread::sleep_for(milliseconds(500));
+  EXPECT_FALSE(run_returned);
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(client.receive(milliseconds(4000)).status, 503);
+  client.close();
+  EXPECT_TRUE(eventually([&] { return run_returned.load(); }));
+}
+
 // As `timeout`, and shells to a whole group, send signals: several, at once. An idle server ends with the first.
 TEST_F(Lifecycle, SignalsInARow) {
   for (int round = 0; round < 200; ++round) {
