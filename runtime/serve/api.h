@@ -17,7 +17,7 @@ namespace llmrt::serve {
 struct ApiOptions {
   std::string api_key;        ///< empty: none is asked for
   std::string version;        ///< what /version says
-  std::string metrics_prefix = "llmrt_"; ///< of every name in /metrics
+  std::string metrics_prefix = "llmrt:"; ///< of every name in /metrics
   double stall_seconds = 300; ///< without a finished step while work is pending, /health says 503
 };
 

@@ -139,8 +139,13 @@ std::vector<int32_t> read_token_ids(const Json &array, const std::string &param)
   return ids;
 }
 
+void Fields::add_unknown(const Fields &inner) {
+  const auto names = inner.unknown();
+  inner_unknown_.insert(inner_unknown_.end(), names.begin(), names.end());
+}
+
 std::vector<std::string> Fields::unknown() const {
-  std::vector<std::string> names;
+  std::vector<std::string> names = inner_unknown_;
   for (const auto &[key, value] : object_.items())
     if (!value.is_null() && !asked_.count(key))
       names.push_back(path_ + key);

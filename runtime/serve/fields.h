@@ -31,12 +31,16 @@ public:
   std::vector<int32_t> token_ids(const char *name, size_t most);
 
   std::string param(const char *name) const { return path_ + name; }
+  /// With those of `add_unknown`.
   std::vector<std::string> unknown() const;
+  /// For the fields of an object inside.
+  void add_unknown(const Fields &inner);
 
 private:
   const Json &object_;
   std::string path_;
   std::set<std::string> asked_;
+  std::vector<std::string> inner_unknown_;
 };
 
 /// A JSON number as an int64, if it is one without a fraction (1.0 counts).

@@ -99,6 +99,7 @@ void read_stream(Fields &fields, GenerationRequest &r) {
     throw bad_field("stream_options", "'stream_options' goes with 'stream': true");
   Fields inner(*options, "stream_options.");
   r.include_usage = inner.boolean("include_usage").value_or(false);
+  fields.add_unknown(inner);
 }
 
 void read_logprobs(Fields &fields, GenerationRequest &r) {

@@ -17,7 +17,7 @@ struct ServerOptions {
   uint16_t port = 8000;  ///< 0: any free one
   std::string api_key;   ///< empty: none is asked for
   std::string version;   ///< what /version says
-  std::string metrics_prefix = "llmrt_"; ///< see ApiOptions
+  std::string metrics_prefix = "llmrt:"; ///< see ApiOptions
   unsigned io_threads = 2, pool_threads = 2;
   size_t max_connections = 2048;
   uint32_t max_header_bytes = 32 << 10; ///< 431 beyond

@@ -116,6 +116,13 @@ def test_content_parts_and_nulls(server):
     assert response.json()["choices"][0]["message"]["content"] == plain["choices"][0]["message"]["content"]
 
 
+def test_unknown_fields_are_named_once(client, server):
+    for _ in range(2):
+        list(chat(client, server, max_tokens=1, stream=True, stream_options={"include_usage": True, "hue": 1}, extra_body={"some_hue": [1]}))
+    for name in ("some_hue", "stream_options.hue"):
+        assert server.log().count(f"'{name}' is not known here and is ignored") == 1, name
+
+
 def test_history_of_tool_calls(client, server):
     """What agents send back, through a template that knows of no tools; and the client's own message objects."""
     call = {"id": "call_1", "type": "function", "function": {"name": "population", "arguments": "{\"city\": \"Paris\"}"}}

@@ -16,7 +16,7 @@ def server(plans):
         yield s
 
 
-def scrape(server, prefix="llmrt_"):
+def scrape(server, prefix="llmrt:"):
     """(name, labels but the constant ones) -> value"""
     response = server.http.get("/metrics")
     assert response.status_code == 200 and response.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -119,5 +119,5 @@ def test_running_and_aborted(server):
 def test_prefix_option(plans):
     with harness.Server(plans("qwen2-14-2"), "--metrics-prefix", "vllm:") as server:
         text = server.http.get("/metrics").text
-        assert "\nvllm:num_requests_running{" in text and "llmrt_" not in text
+        assert "\nvllm:num_requests_running{" in text and "llmrt:" not in text
     assert harness.run("llmrt", "serve", plans("qwen2-14-2"), "--metrics-prefix", "a-b", ok=False).code == 2

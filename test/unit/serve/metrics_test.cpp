@@ -49,7 +49,7 @@ TEST(MetricsText, IsTheFormat) {
 }
 
 TEST(MetricsText, Prefixes) {
-  for (const char *good : {"", "llmrt_", "vllm:", "_9", "A"})
+  for (const char *good : {"", "llmrt:", "llmrt_", "vllm:", "_9", "A"})
     EXPECT_TRUE(serve::is_metrics_prefix(good)) << good;
   for (const char *bad : {"9", "a-b", "a b", "\n", "ä", "a{"})
     EXPECT_FALSE(serve::is_metrics_prefix(bad)) << bad;
