@@ -298,7 +298,7 @@ template <typename T> __global__ void merge_kernel(AttentionParams p) {
 }
 
 // Blocks of a sequence and KV head, `slots` of which run on a multiprocessor at once: as few keys a block and rounds of
-// blocks as together take the least time, where the start of a block costs as much as 200 keys. Clusters, of up to 16
+// blocks as together take the least time, where the start of a block costs as much as 200 keys. Clusters, of up to 8 or 16
 // blocks, merge in place but leave a quarter of the slots unused; a second kernel merges only where few heads read long
 // contexts.
 int choose_splits(const Attention &a, int kv_heads, int slots, bool &clustered) {
@@ -308,7 +308,7 @@ int choose_splits(const Attention &a, int kv_heads, int slots, bool &clustered) 
   const int64_t useful = ceil_div(context, kWarps * kKeys);
   clustered = device.major >= 9 && !(pairs * 64 < device.sms && context > 4096);
   int64_t best = 1, best_time = 0;
-  for (int64_t splits = 1; splits <= (clustered ? kMostBlocks : kMaxSplits) && splits <= useful; ++splits) {
+  for (int64_t splits = 1; splits <= (clustered ? device.most_cluster : kMaxSplits) && splits <= useful; ++splits) {
     if (clustered && splits > 8 && splits < kMostBlocks)
       continue;
     if (!clustered && splits * a.S > attention_parts(a.S))

@@ -114,19 +114,29 @@ __device__ __forceinline__ void let_next_start() {
 #endif
 }
 
+// Whether 9.0 in the list of architectures is 90a, whose code runs on 9.x alone.
+#ifdef LLMRT_HOPPER
+inline constexpr bool kHopperAlone = true;
+#else
+inline constexpr bool kHopperAlone = false;
+#endif
 // The major capability of the code that a device runs: of what was built, the newest that is not newer than the device. Code
 // for an older one, which the driver translates, lacks what __CUDA_ARCH__ keeps from it.
-constexpr int built_major(int capability) { // 900: 9.0
+constexpr int built_major(std::initializer_list<int> built, bool hopper_alone, int capability) { // 900: 9.0
   int newest = 0;
-  for (const int arch : {__CUDA_ARCH_LIST__}) // nvcc's
-    newest = arch <= capability && arch > newest ? arch : newest;
+  for (const int arch : built)
+    if (arch <= capability && !(hopper_alone && arch == 900 && capability / 100 != 9) && arch > newest)
+      newest = arch;
   return newest / 100;
 }
+static_assert(built_major({800, 900, 1000}, true, 900) == 9 && built_major({800, 900, 1000}, true, 1200) == 10);
+static_assert(built_major({800, 900}, true, 1000) == 8 && built_major({800, 900}, false, 1000) == 9 && built_major({900}, true, 890) == 0);
 
 // What launches need to know of the current device; asked once.
 struct DeviceLimits {
   int sms;
   int major; // of the code that it runs
+  int most_cluster; // blocks of a cluster: 8 everywhere, 16 on the large devices of Hopper and Blackwell, where a kernel allows it
   size_t shared_per_sm, shared_per_block;
 };
 inline const DeviceLimits &device_limits() {
@@ -141,7 +151,8 @@ inline const DeviceLimits &device_limits() {
         cudaDeviceGetAttribute(&of[d].sms, cudaDevAttrMultiProcessorCount, d);
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d);
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d);
-        of[d].major = built_major(major * 100 + minor * 10);
+        of[d].major = built_major({__CUDA_ARCH_LIST__}, kHopperAlone, major * 100 + minor * 10); // nvcc's list
+        of[d].most_cluster = major == 9 || major == 10 ? 16 : 8;
         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, d);
         of[d].shared_per_sm = static_cast<size_t>(shared);
         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, d);

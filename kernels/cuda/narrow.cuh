@@ -92,8 +92,10 @@ struct NarrowSums {
 };
 inline int64_t narrow_sums_bytes(int warps, int64_t rows, int64_t M) { return warps * M * ((rows + 15) / 16 * 16 + 1) * 4; }
 
+inline constexpr int kNarrowCluster = 16; // blocks that work best, on devices that have such clusters
+
 // What both launches want of the device and of what they read and write.
-inline bool narrow_device() { return device_limits().major >= 9; }
+inline bool narrow_device() { return device_limits().major >= 9 && device_limits().most_cluster >= kNarrowCluster; }
 // Shared memory that a block may take: half a multiprocessor's, so that the next launch's weights come while this one runs.
 inline int64_t narrow_room() { return static_cast<int64_t>(device_limits().shared_per_sm / 2) - 1024; }
 inline bool narrow_residual_fits(const NarrowResidual &in, const float *norm, int64_t H) {

@@ -429,7 +429,7 @@ AttentionHalfParams params_of(const NarrowAttention &p, const NarrowShape &shape
 
 } // namespace
 
-NarrowShape narrow_shape(const NarrowAttention &) { return {16, 0, 4}; }
+NarrowShape narrow_shape(const NarrowAttention &) { return {kNarrowCluster, 0, 4}; }
 
 bool narrow_attention_applies(const NarrowAttention &p) {
   const Rope &r = p.rope;

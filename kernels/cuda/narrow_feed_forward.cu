@@ -129,10 +129,10 @@ FeedForwardParams params_of(const NarrowFeedForward &p, const NarrowShape &shape
 } // namespace
 
 NarrowShape narrow_shape(const NarrowFeedForward &p) {
-  NarrowShape shape = {16, 0, 0};
+  NarrowShape shape = {kNarrowCluster, 0, 0};
   for (int clusters : {4, 3, 5, 6, 7, 8, 2})
     if (!shape.clusters && p.F % (32 * clusters) == 0) {
-      FeedForwardParams params = params_of(p, {16, clusters, 0}, kNarrowMaxRows);
+      FeedForwardParams params = params_of(p, {kNarrowCluster, clusters, 0}, kNarrowMaxRows);
       if (place(params) <= narrow_room())
         shape.clusters = clusters;
     }
