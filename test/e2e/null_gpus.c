@@ -3,10 +3,10 @@
  * runtime's callers expect them to. For all that llmrt's host
  * code does with devices: to refuse machines, to account for memory, and to end when a device fails.
  *
- *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] [NULL_SPREADS=1]
+ *   NULL_GPUS="NAME,CAPABILITY,FREE,TOTAL;…" [NULL_PEERS=0] [NULL_DRIVER=12040] [NULL_GRAPH_US=5000] [NULL_SPREADS=1] [NULL_NO_CODE=1]
  *     LD_PRELOAD=libnull_gpus.so llmrt …
  *
- * The capability as 90 for 9.0, memory in MiB; NULL_DRIVER: the version of a driver that is too old; NULL_GRAPH_US: how long a graph
+ * The capability as 90 for 9.0, memory in MiB; NULL_DRIVER: the version of a driver that is too old; NULL_NO_CODE: kernels were not built for these; NULL_GRAPH_US: how long a graph
  * takes, as seen by who asks for events behind it. A kernel that is given the address 0x100 or 0x200 (by failing_device.c) never ends:
  * nothing behind it in its stream does, nor on other devices what waits for its events.
  * After 0x100 every call for its device returns cudaErrorIllegalAddress, some milliseconds later. What waits for work that never ends
@@ -406,7 +406,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
   (void)kernel;
   memset(attributes, 0, sizeof *attributes);
-  return state(current);
+  return getenv("NULL_NO_CODE") ? cudaErrorNoKernelImageForDevice : state(current);
 }
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
   (void)kernel, (void)attribute, (void)value;

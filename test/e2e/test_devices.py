@@ -133,6 +133,12 @@ def test_a_device_that_is_too_old(plan, null_gpus):
         said_on(null_gpus.machine(null_gpus.H200, "Old one,86,140000,143771"), plan)
 
 
+def test_devices_that_nothing_was_built_for(plan, null_gpus):
+    newer = "Newer one,120,140000,143771"
+    assert re.search(r"this llmrt was built for compute capability \d.*, and CUDA device [01] \(Newer one\) has 12\.0: build it with "
+                     r"-DLLMRT_CUDA_ARCHITECTURES=120", said_on(null_gpus.machine(newer, newer, NULL_NO_CODE="1"), plan))
+
+
 def test_no_peer_to_peer_access(plan, null_gpus):
     machine = null_gpus.machine(null_gpus.H200, null_gpus.H200, NULL_PEERS="0")
     said = said_on(machine, plan)

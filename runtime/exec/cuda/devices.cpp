@@ -1,5 +1,6 @@
 #include "runtime/exec/cuda/devices.h"
 
+#include "kernels/cuda/device_code.h"
 #include "runtime/exec/cuda/check.h"
 
 #include <cstdio>
@@ -92,6 +93,14 @@ std::map<int, DeviceRoom> open_devices(const std::vector<int> &devices) {
                       "): see what nvidia-smi says of it");
         LLMRT_CHECK(cudaMemGetInfo(&free, &total));
         has = {free, total};
+        if (!llmrt::cuda::has_code_for_device()) {
+          cudaDeviceProp prop;
+          LLMRT_CHECK(cudaGetDeviceProperties(&prop, device));
+          throw Error("this llmrt was built for compute capability " + llmrt::cuda::built_for() + ", and CUDA device " + std::to_string(device) +
+                      " (" + prop.name + ") has " + std::to_string(prop.major) + "." + std::to_string(prop.minor) +
+                      (prop.major < 8 ? ", for which there are no kernels: run the plan with --backend cpu"
+                                      : ": build it with -DLLMRT_CUDA_ARCHITECTURES=" + std::to_string(prop.major * 10 + prop.minor)));
+        }
       } catch (...) {
         std::lock_guard lock(mutex);
         failure = std::current_exception();

@@ -18,7 +18,7 @@ LiveMachine live_machine();
 // Whether kernels on one device can be let to the memory of another; a device reaches itself. Throws llmrt::Error.
 bool can_access(int from, int to);
 
-// Of each of these devices, which get their contexts by it, all at once. Throws llmrt::Error.
+// Of each of these devices, which get their contexts by it, all at once. Throws llmrt::Error, also where no kernel runs.
 std::map<int, DeviceRoom> open_devices(const std::vector<int> &devices);
 
 } // namespace llmrt::exec::cuda
