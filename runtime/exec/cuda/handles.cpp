@@ -19,8 +19,13 @@ DeviceMemory::DeviceMemory(size_t bytes, const std::string &purpose) : size_(byt
   }
   data_ = static_cast<std::byte *>(data);
   // Waited for: the streams of this backend do not wait for the default one, and must not be overtaken by zeros.
-  LLMRT_CHECK(cudaMemset(data_, 0, bytes));
-  LLMRT_CHECK(cudaStreamSynchronize(nullptr));
+  try {
+    LLMRT_CHECK(cudaMemset(data_, 0, bytes));
+    LLMRT_CHECK(cudaStreamSynchronize(nullptr));
+  } catch (...) {
+    reset(); // no destructor runs
+    throw;
+  }
 }
 
 void DeviceMemory::reset() {
