@@ -45,7 +45,7 @@ Type weightType(MLIRContext *context, const CompileOptions &options, const Model
       if (device.getKind() == "cuda" && device.getCapability() < 80) {
         warnings.push_back("device " + device.getId().str() + " has compute capability " +
                            std::to_string(device.getCapability() / 10) + "." + std::to_string(device.getCapability() % 10) +
-                           ", bfloat16 needs 8.0: using float16, whose range is smaller");
+                           ", bfloat16 needs 8.0: using float16, whose range is smaller; llmrt has no kernels for it, and runs such a plan on CPUs");
         dtype = "float16";
         break;
       }
@@ -67,6 +67,19 @@ SmallVector<dist::DeviceAttr> devicesInUse(dist::TopologyAttr topology, int64_t 
   return llvm::map_to_vector(devices, [&](int64_t i) { return topology.getDevices()[i]; });
 }
 
+// Tokens of a step where nobody says how many. Attention in f32 takes keys one by one on GPUs (kernels/cuda/attention.cu): a step of the
+// longest prompts stays at 1e11 pairs of a query and a key, some ten seconds, for one of a minute passes for a device that hangs.
+int64_t usualBatchedTokens(const CompileOptions &options, const ModelSpec &spec, bool cpu, Type type, int64_t maxModelLen) {
+  int64_t tokens = cpu ? 512 : 8192;
+  if (!cpu && type.isF32()) {
+    double pairs = static_cast<double>(maxModelLen) * static_cast<double>(llvm::divideCeil(spec.qHeads, std::max<int64_t>(options.tp, 1))) *
+                   static_cast<double>(llvm::divideCeil(spec.layers, std::max<int64_t>(options.pp, 1)));
+    while (tokens > 256 && static_cast<double>(tokens) * pairs > 1e11)
+      tokens /= 2;
+  }
+  return tokens;
+}
+
 Settled settle(MLIRContext *context, const CompileOptions &options, const ModelSpec &spec, dist::TopologyAttr topology,
                std::vector<std::string> &warnings) {
   Settled s;
@@ -82,7 +95,8 @@ Settled settle(MLIRContext *context, const CompileOptions &options, const ModelS
                 std::to_string(spec.maxPositions) + " positions that the model was made for: lower it");
   int64_t maxModelLen = options.maxModelLen.value_or(spec.maxPositions);
   int64_t maxNumSeqs = options.maxNumSeqs.value_or(cpu ? 64 : 256);
-  int64_t maxBatched = options.maxBatchedTokens.value_or(std::max<int64_t>(cpu ? 512 : 8192, maxNumSeqs));
+  int64_t maxBatched =
+      options.maxBatchedTokens.value_or(std::max(usualBatchedTokens(options, spec, cpu, s.weightType, maxModelLen), maxNumSeqs));
   if (maxBatched < maxNumSeqs)
     throw Error("--max-batched-tokens " + std::to_string(maxBatched) + " is smaller than --max-num-seqs " +
                 std::to_string(maxNumSeqs) + ": a decode step takes one token of each sequence");

@@ -56,7 +56,7 @@ void llmc::addCompileCommand(CLI::App &app, const std::string &commandLine, int 
                   "Tokens of prompt and answer together; default: the model's own, or the largest that fits");
   cmd->add_option("--max-num-seqs", options->maxNumSeqs, "Sequences that run at once; default 64 on CPUs, 256 on GPUs");
   cmd->add_option("--max-batched-tokens", options->maxBatchedTokens,
-                  "Tokens of one step; default 512 on CPUs, 8192 on GPUs");
+                  "Tokens of one step; default 512 on CPUs, 8192 on GPUs, fewer there in float32 with long contexts");
   cmd->add_option("--page-size", options->pageSize, "Tokens of one KV page")->capture_default_str();
   cmd->add_option("--memory-utilization", options->memoryUtilization, "Share of each device's memory to use")
       ->capture_default_str();
