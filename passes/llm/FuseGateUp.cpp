@@ -14,8 +14,9 @@ using namespace llmc::llm;
 namespace {
 struct FuseGateUpPass : llmc::llm::impl::LLMFuseGateUpBase<FuseGateUpPass> {
   void runOnOperation() override {
-    getOperation().walk([](GatedActOp act) {
-      (void)stackLinears({findSingleProjection(act.getGate()), findSingleProjection(act.getUp())});
+    OpOrder order(getOperation());
+    getOperation().walk([&](GatedActOp act) {
+      (void)stackLinears({findSingleProjection(act.getGate()), findSingleProjection(act.getUp())}, order);
     });
   }
 };

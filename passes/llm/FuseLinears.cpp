@@ -21,7 +21,11 @@ LinearOp llmc::llm::findSingleProjection(Value value) {
   return {};
 }
 
-LogicalResult llmc::llm::stackLinears(SmallVector<LinearOp, 3> linears) {
+OpOrder::OpOrder(func::FuncOp function) {
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) { place[op] = place.size(); });
+}
+
+LogicalResult llmc::llm::stackLinears(SmallVector<LinearOp, 3> linears, OpOrder &order) {
   llvm::SmallPtrSet<Operation *, 4> distinct;
   for (LinearOp linear : linears) {
     if (!linear || !distinct.insert(linear).second || linear.getInput() != linears[0].getInput() ||
@@ -33,14 +37,16 @@ LogicalResult llmc::llm::stackLinears(SmallVector<LinearOp, 3> linears) {
 
   // Placed where the first stands, the stacked op precedes every use; its weights must precede it as well, and they
   // depend on nothing.
-  LinearOp first = *llvm::min_element(linears, [](LinearOp a, LinearOp b) { return a->isBeforeInBlock(b); });
+  LinearOp first = *llvm::min_element(linears, [&](LinearOp a, LinearOp b) { return order.isBefore(a, b); });
   SmallVector<Value> weights, biases;
   SmallVector<Type> types;
   SmallVector<Location> locations;
   for (LinearOp linear : linears) {
     for (Value v : llvm::concat<Value>(SmallVector<Value>(linear.getWeights()), SmallVector<Value>(linear.getBiases())))
-      if (auto weight = v.getDefiningOp<WeightOp>(); weight && first->isBeforeInBlock(weight))
+      if (auto weight = v.getDefiningOp<WeightOp>(); weight && order.isBefore(first, weight)) {
         weight->moveBefore(first);
+        order.movedTo(weight, first);
+      }
     llvm::append_range(weights, linear.getWeights());
     llvm::append_range(biases, linear.getBiases());
     llvm::append_range(types, linear->getResultTypes());
@@ -49,6 +55,7 @@ LogicalResult llmc::llm::stackLinears(SmallVector<LinearOp, 3> linears) {
   OpBuilder builder(first);
   auto stacked = builder.create<LinearOp>(builder.getFusedLoc(locations), types, first.getInput(), weights, biases);
   setLayer(stacked, getLayer(first));
+  order.movedTo(stacked, first);
   for (auto [linear, result] : llvm::zip(linears, stacked.getOutputs())) {
     linear.getOutputs()[0].replaceAllUsesWith(result);
     Operation *op = linear;

@@ -14,9 +14,11 @@ using namespace llmc::llm;
 namespace {
 struct FuseQkvPass : llmc::llm::impl::LLMFuseQkvBase<FuseQkvPass> {
   void runOnOperation() override {
-    getOperation().walk([](AttentionOp attention) {
+    OpOrder order(getOperation());
+    getOperation().walk([&](AttentionOp attention) {
       (void)stackLinears({findSingleProjection(attention.getQ()), findSingleProjection(attention.getK()),
-                          findSingleProjection(attention.getV())});
+                          findSingleProjection(attention.getV())},
+                         order);
     });
   }
 };
