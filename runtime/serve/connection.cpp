@@ -18,6 +18,7 @@ using boost::system::error_code;
 
 namespace {
 constexpr size_t kMaxPipelined = 64 << 10; // read ahead while a request runs
+constexpr size_t kPiece = 128 << 10;       // of an answer
 constexpr std::chrono::milliseconds kLinger{2000};
 } // namespace
 
@@ -344,19 +345,32 @@ void Connection::send(std::string data) {
   writing_ = true;
   sending_.swap(pending_);
   pending_.clear();
+  sent_ = 0;
+  send_piece();
+}
+
+// The time is for a piece, so that a long answer reaches a client on a slow line, while one that does not read is noticed.
+void Connection::send_piece() {
   write_timer_.expires_after(options_.write_timeout);
   write_timer_.async_wait([self = shared_from_this(), mine = ++write_deadline_](const error_code &error) {
     if (!error && mine == self->write_deadline_ && self->writing_)
       self->close();
   });
-  asio::async_write(socket_, asio::buffer(sending_),
-                    [self = shared_from_this()](const error_code &error, size_t) { self->on_sent(error); });
+  asio::async_write(socket_, asio::buffer(sending_.data() + sent_, std::min(kPiece, sending_.size() - sent_)),
+                    [self = shared_from_this()](const error_code &error, size_t n) { self->on_sent(error, n); });
 }
 
-void Connection::on_sent(const error_code &error) {
-  writing_ = false;
+void Connection::on_sent(const error_code &error, size_t n) {
   ++write_deadline_;
   write_timer_.cancel();
+  sent_ += n;
+  if (state_ != State::closed && !error && sent_ < sending_.size()) {
+    send_piece();
+    return;
+  }
+  writing_ = false;
+  if (sending_.capacity() > kPiece) // not kept for as long as the client stays
+    sending_ = {};
   if (state_ == State::closed)
     return;
   if (error) {

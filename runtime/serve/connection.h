@@ -77,7 +77,8 @@ private:
   std::string head(int status, const std::string &content_type,
                    const std::vector<std::pair<std::string, std::string>> &headers) const;
   void send(std::string data);
-  void on_sent(const boost::system::error_code &error);
+  void send_piece();
+  void on_sent(const boost::system::error_code &error, size_t n);
   void answered();
   void after_answer();
   void linger();
@@ -103,6 +104,7 @@ private:
   std::function<void()> gone_;
 
   std::string pending_, sending_;
+  size_t sent_ = 0; // of sending_
   bool writing_ = false;
 };
 

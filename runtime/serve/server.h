@@ -25,7 +25,7 @@ struct ServerOptions {
   std::chrono::milliseconds header_timeout{15'000}; ///< from a request's first byte to the end of its header
   std::chrono::milliseconds body_timeout{60'000};   ///< for the rest of it
   std::chrono::milliseconds idle_timeout{75'000};   ///< between requests of a connection
-  std::chrono::milliseconds write_timeout{60'000};  ///< for a client to take what was sent
+  std::chrono::milliseconds write_timeout{60'000};  ///< for a client to take a piece of what was sent
   size_t max_pending_bytes = 8 << 20; ///< of a stream that its client does not read; then the connection ends
   std::chrono::milliseconds drain_time{4'000}; ///< that running requests get after SIGTERM
   double stall_seconds = 300; ///< see ApiOptions

@@ -204,6 +204,20 @@ TEST_F(Hostile, ClientsThatDoNotRead) {
   expect_alive();
 }
 
+// Slow is not hostile: a long answer on a slow line takes as long as it takes, more than the time for a piece of it. (The
+// system takes some MB at once, and more only when a good part of them is gone.)
+TEST_F(Hostile, ClientsThatReadSlowly) {
+  options.write_timeout = milliseconds(2000);
+  Client client(port(), 32 << 10);
+  client.send(Client::post_text("/tokenize", "{\"return_token_strs\": true, \"prompt\": \"" + std::string(2'000'000, 'x') + "\"}"));
+  client.read_slowly(256 << 10, milliseconds(10));
+  const auto begin = std::chrono::steady_clock::now();
+  Reply reply = client.receive();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_TRUE(reply.whole) << "it was cut off after " << reply.body.size() << " bytes";
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, options.write_timeout);
+}
+
 TEST_F(Hostile, RandomBytes) {
   uint64_t state = 12345;
   auto next = [&] {

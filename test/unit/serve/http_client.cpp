@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 namespace llmrt::test {
@@ -60,11 +61,13 @@ bool Client::fill(std::chrono::milliseconds patience) {
   pollfd poller{fd_, POLLIN, 0};
   if (fd_ < 0 || poll(&poller, 1, static_cast<int>(patience.count())) <= 0)
     return false;
-  char bytes[16384];
-  ssize_t n = recv(fd_, bytes, sizeof bytes, 0);
+  if (pause_.count() > 0)
+    std::this_thread::sleep_for(pause_);
+  std::vector<char> bytes(piece_);
+  ssize_t n = recv(fd_, bytes.data(), bytes.size(), 0);
   if (n <= 0)
     return false;
-  buffer_.append(bytes, static_cast<size_t>(n));
+  buffer_.append(bytes.data(), static_cast<size_t>(n));
   return true;
 }
 

@@ -34,6 +34,8 @@ public:
   bool wait_for(const std::string &text, std::chrono::milliseconds patience = std::chrono::seconds(20));
   /// True if the server closes (or resets) the connection in time.
   bool closed_within(std::chrono::milliseconds patience);
+  /// From now on reads so many bytes at most, with a pause before each read.
+  void read_slowly(size_t bytes, std::chrono::milliseconds pause) { piece_ = bytes, pause_ = pause; }
   void half_close();
   void close();
 
@@ -45,6 +47,8 @@ public:
 private:
   bool fill(std::chrono::milliseconds patience); ///< more bytes into buffer_
   int fd_ = -1;
+  size_t piece_ = 16384;
+  std::chrono::milliseconds pause_{0};
   std::string buffer_;
 };
 
