@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace llmc {
 namespace {
@@ -59,7 +60,8 @@ std::string chatTemplate(const Json &config, ModelSpec &model) {
 }
 
 // Finds the id of each wanted token in tokenizer.json: in added_tokens, else in model.vocab (an object of
-// token -> id).
+// token -> id). Added tokens have the vocabulary's ids, else the next ones after it, as the `tokenizers` package and
+// llmrt give them, whatever the entries say.
 class TokenizerIndex {
 public:
   TokenizerIndex(const std::string &text, const std::string &name) {
@@ -72,44 +74,63 @@ public:
       throw Error(name + ": expected an object at the top, as the tokenizers package writes it");
     if (root_["model"].error())
       throw Error(name + ": no \"model\", so this is not a tokenizer.json of the tokenizers package");
+    simdjson::dom::object vocab;
+    if (!root_["model"]["vocab"].get(vocab))
+      number(vocab);
   }
 
   std::optional<int64_t> idOf(std::string_view token) const {
-    simdjson::dom::array added;
-    if (!root_["added_tokens"].get(added))
-      for (simdjson::dom::element item : added) {
-        std::string_view content;
-        int64_t id;
-        if (!item["content"].get(content) && content == token && !item["id"].get(id))
-          return id;
-      }
-    simdjson::dom::object vocab;
-    int64_t id;
-    if (!root_["model"]["vocab"].get(vocab) && !vocab.at_key(token).get(id))
-      return id;
-    return std::nullopt;
+    if (auto it = added_.find(token); it != added_.end())
+      return it->second;
+    return inVocabulary(token);
   }
+
+  // How many added tokens have another id than their entry says, and the first of them in words.
+  size_t renumbered() const { return renumbered_; }
+  const std::string &firstRenumbered() const { return firstRenumbered_; }
 
   // The largest id that the tokenizer can give, -1 when it has none.
   int64_t largestId() const {
-    int64_t largest = -1, id;
-    simdjson::dom::array added;
-    if (!root_["added_tokens"].get(added))
-      for (simdjson::dom::element item : added)
-        if (!item["id"].get(id))
-          largest = std::max(largest, id);
-    simdjson::dom::object vocab;
-    if (!root_["model"]["vocab"].get(vocab))
-      for (const auto &entry : vocab)
-        if (!entry.value.get(id))
-          largest = std::max(largest, id);
+    int64_t largest = -1;
+    for (const auto *ids : {&added_, &ids_})
+      for (const auto &entry : *ids)
+        largest = std::max(largest, entry.second);
     return largest;
   }
 
 private:
+  std::optional<int64_t> inVocabulary(std::string_view token) const {
+    auto it = ids_.find(token);
+    return it == ids_.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  void number(const simdjson::dom::object &vocab) {
+    int64_t id;
+    for (const auto &entry : vocab)
+      if (!entry.value.get(id))
+        ids_[entry.key] = id;
+    auto next = static_cast<int64_t>(ids_.size());
+    simdjson::dom::array added;
+    if (root_["added_tokens"].get(added))
+      return;
+    for (simdjson::dom::element item : added) {
+      std::string_view content;
+      if (item["content"].get(content) || content.empty() || added_.count(content))
+        continue;
+      std::optional<int64_t> known = inVocabulary(content);
+      const int64_t given = known ? *known : next++;
+      added_[content] = given;
+      if (!item["id"].get(id) && id != given && renumbered_++ == 0)
+        firstRenumbered_ = quote(std::string(content)) + " has " + std::to_string(given) + ", not " + std::to_string(id);
+    }
+  }
+
   simdjson::padded_string padded_;
   simdjson::dom::parser parser_;
   simdjson::dom::element root_;
+  std::unordered_map<std::string_view, int64_t> ids_, added_;
+  size_t renumbered_ = 0;
+  std::string firstRenumbered_;
 };
 
 std::unique_ptr<JsonFile> openJson(const std::string &folder, const char *name) {
@@ -218,6 +239,11 @@ void readHfText(const std::string &folder, ModelSpec &model) {
   }
   model.text.tokenizerJson = readTextFile(path, kMaxTokenizerBytes);
   TokenizerIndex index(model.text.tokenizerJson, path);
+  if (index.renumbered() > 0)
+    model.warnings.push_back(path + ": " + std::to_string(index.renumbered()) +
+                             " added tokens have other ids than their entries say, since the tokenizers package counts on "
+                             "from the vocabulary's size: " +
+                             index.firstRenumbered());
   if (!model.text.eosToken.empty()) {
     if (std::optional<int64_t> id = index.idOf(model.text.eosToken); id && *id >= 0 && *id <= INT32_MAX)
       addEosIds({*id}, model.text);

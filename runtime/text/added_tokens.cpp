@@ -100,6 +100,7 @@ AddedTokens AddedTokens::from_json(const JsonView &json, const TokenTable &vocab
                                    const Normalizer &normalizer) {
   AddedTokens added;
   std::unordered_map<std::string, size_t> by_content;
+  auto next_id = static_cast<int32_t>(vocab.size());
   for (const JsonView &item : json.items()) {
     AddedToken t;
     t.content = item.at("content").string();
@@ -109,17 +110,23 @@ AddedTokens AddedTokens::from_json(const JsonView &json, const TokenTable &vocab
     if (id < 0 || id >= (1 << 22))
       item.fail("has the id " + std::to_string(id) + "; ids run from 0 to " + std::to_string((1 << 22) - 1) +
                 ".");
-    t.id = vocab.find(t.content).value_or(static_cast<int32_t>(id));
     t.special = item.boolean_or("special", false);
     t.single_word = item.boolean_or("single_word", false);
     t.lstrip = item.boolean_or("lstrip", false);
     t.rstrip = item.boolean_or("rstrip", false);
     t.is_normalized = item.boolean_or("normalized", !t.special);
     t.normalized = t.is_normalized && !normalizer.empty() ? normalizer.apply(t.content) : t.content;
-    if (auto [it, fresh] = by_content.emplace(t.content, added.tokens_.size()); fresh)
+    auto [it, fresh] = by_content.emplace(t.content, added.tokens_.size());
+    if (fresh) {
+      auto known = vocab.find(t.content);
+      t.id = known ? *known : next_id++;
       added.tokens_.push_back(std::move(t));
-    else
-      added.tokens_[it->second] = std::move(t); // the later entry replaces the earlier one
+    } else { // the later entry replaces the earlier one; what was special stays so
+      AddedToken &earlier = added.tokens_[it->second];
+      t.id = earlier.id;
+      t.special = t.special || earlier.special;
+      earlier = std::move(t);
+    }
   }
   for (size_t i = 0; i < added.tokens_.size(); ++i) {
     const AddedToken &t = added.tokens_[i];
@@ -151,6 +158,8 @@ void AddedTokens::split(const StringMatcher &matcher, std::string_view text, boo
         begin = skip_spaces_back(text, begin, covered);
       if (t.rstrip)
         end = skip_spaces(text, end);
+      if (begin >= end) // spaces that the token before has swallowed
+        continue;
       if (covered < begin)
         out.push_back({covered, begin, -1});
       out.push_back({begin, end, t.id});

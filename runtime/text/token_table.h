@@ -42,6 +42,7 @@ public:
   std::optional<int32_t> find(std::string_view text) const;
   bool contains(int32_t id) const;
   std::string_view text(int32_t id) const;          // "" if there is none
+  size_t size() const { return keys_.size(); }      // different texts
   size_t id_limit() const { return by_id_.size(); } // one more than the largest id
 
 private:

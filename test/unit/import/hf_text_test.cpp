@@ -11,7 +11,7 @@ using nlohmann::json;
 json tokenizer() {
   return {
       {"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"</s>", 2}}}, {"merges", json::array()}}},
-      {"added_tokens", {{{"id", 7}, {"content", "<|im_end|>"}, {"special", true}}}}};
+      {"added_tokens", {{{"id", 3}, {"content", "<|im_end|>"}, {"special", true}}}}};
 }
 
 struct Text {
@@ -32,7 +32,7 @@ TEST(HfText, Case19UnionOfEosIds) {
   text.folder.write("tokenizer_config.json",
                     json{{"eos_token", "<|im_end|>"}, {"bos_token", {{"content", "a"}}}});
   ModelSpec model = text.load();
-  EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{5, 9, 7}));
+  EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{5, 9, 3}));
   EXPECT_EQ(model.text.bosTokenId, 4);
   EXPECT_EQ(model.text.bosToken, "a");
   EXPECT_EQ(model.text.eosToken, "<|im_end|>");
@@ -48,6 +48,25 @@ TEST(HfText, EosFromVocabularyAndSpecialTokensMap) {
   ModelSpec model = text.load();
   EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{2}));
   EXPECT_EQ(model.text.bosTokenId, 1);
+}
+
+// The tokenizers package and llmrt count added tokens on from the vocabulary's size, whatever the entries say.
+TEST(HfText, AddedTokensHaveTheIdsThatTheyAreGiven) {
+  Text text;
+  json holes = tokenizer();
+  holes["added_tokens"] = {{{"id", 9}, {"content", "<x>"}},
+                           {{"id", 1}, {"content", "b"}},
+                           {{"id", 9}, {"content", "<x>"}},
+                           {{"id", 7}, {"content", "<|im_end|>"}}};
+  text.folder.write("tokenizer.json", holes);
+  text.folder.write("tokenizer_config.json", json{{"eos_token", "<|im_end|>"}, {"bos_token", "b"}});
+  ModelSpec model = text.load();
+  EXPECT_EQ(model.text.eosTokenIds, (std::vector<int32_t>{4}));
+  EXPECT_EQ(model.text.bosTokenId, 1);
+  EXPECT_TRUE(hasWarning(model, "2 added tokens have other ids than their entries say"));
+  EXPECT_TRUE(hasWarning(model, "\"<x>\" has 3, not 9"));
+  text.folder.write("tokenizer.json", tokenizer());
+  EXPECT_FALSE(hasWarning(text.load(), "other ids"));
 }
 
 TEST(HfText, GenerationDefaults) {
@@ -122,7 +141,7 @@ TEST(HfText, TokenizerBeyondTheEmbedding) {
   json big = tokenizer();
   text.folder.write("tokenizer.json", big);
   EXPECT_FALSE(hasWarning(text.load(), "cannot be served"));
-  big["added_tokens"][0]["id"] = 32;
+  big["model"]["vocab"]["b"] = 32;
   text.folder.write("tokenizer.json", big);
   EXPECT_TRUE(hasWarning(text.load(), "ids up to 32, the embedding has 32 rows"));
 }
