@@ -5,6 +5,7 @@ splits whatever Unicode version its regex engine (categories) and its normaliser
 
     python runtime/text/make_unicode_ranges.py > runtime/text/unicode_ranges.inc
 """
+import string
 import unicodedata
 
 import tokenizers
@@ -78,6 +79,14 @@ for p in POINTS:
 digits = pre_tokenizers.Digits(individual_digits=True)
 extra = [p for p in POINTS if p not in numbers and len(digits.pre_tokenize_str("ab" + chr(p) + "ab")) == 3]
 
+punctuation = pre_tokenizers.Punctuation("isolated")
+split_off = {p for p in POINTS if len(punctuation.pre_tokenize_str("a" + chr(p) + "a")) == 3}
+like_punctuation = {p for p in POINTS if CATEGORIES[props[p] & 31][0] == "P" or chr(p) in string.punctuation}
+lower = normalizers.Lowercase()
+# utf8proc has these in its later versions only.
+new_lower = [(p, ord(lower.normalize_str(chr(p)))) for p in POINTS
+             if chr(p).lower() != lower.normalize_str(chr(p)) and len(lower.normalize_str(chr(p))) == 1]
+
 print(f"// Written by make_unicode_ranges.py from tokenizers {tokenizers.__version__} and Python's Unicode"
       f" {unicodedata.unidata_version}; do not edit.")
 print("// {first code point, property byte} until the next entry; the byte is laid out in unicode.h.")
@@ -97,3 +106,10 @@ print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in ranges(extra)) + "\n};")
 print("// \\w in a regular expression beyond L, M, Nd, Nl and Pc.")
 print("static constexpr uint32_t kWordExtra[][2] = {")
 print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in ranges(word - plain_word)) + "\n};")
+print("// What the Punctuation pre-tokenizer splits off: \\p{P} and ASCII's symbols, but for these either way.")
+for name, points in (("Extra", split_off - like_punctuation), ("Missing", like_punctuation - split_off)):
+    print(f"static constexpr uint32_t kPunctuation{name}[][2] = {{")
+    print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in ranges(points)) + "\n};")
+print("// {letter, its lower case} where Python's Unicode has none.")
+print("static constexpr uint32_t kNewLower[][2] = {")
+print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in new_lower) + "\n};")

@@ -137,6 +137,8 @@ std::string lowercase(std::string_view text) {
       out += static_cast<char>(cp >= 'A' && cp <= 'Z' ? cp + 32 : cp);
     } else if (cp == 0x130) { // the one letter whose lower case is two code points
       out += "i\xCC\x87";
+    } else if (char32_t lower = new_lowercase(cp)) {
+      append_code_point(out, lower);
     } else {
       append_code_point(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(cp))));
     }

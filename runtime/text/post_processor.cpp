@@ -42,12 +42,21 @@ void PostProcessor::add(const JsonView &json, int depth) {
     for (const JsonView &item : json.at("processors").items())
       add(item, depth + 1);
   } else if (type == "TemplateProcessing") {
-    frames_.push_back(template_frame(json));
+    set_frame(json, template_frame(json));
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    frames_.push_back({{named_token(json.at("cls"))}, {named_token(json.at("sep"))}});
+    set_frame(json, {{named_token(json.at("cls"))}, {named_token(json.at("sep"))}});
   } else if (type != "ByteLevel") {
     json.unsupported_type(kSupported);
   }
+}
+
+// The `tokenizers` package hands what the first has made to the second as several texts.
+void PostProcessor::set_frame(const JsonView &json, Frame frame) {
+  if (frame.before.empty() && frame.after.empty())
+    return;
+  if (!frame_.before.empty() || !frame_.after.empty())
+    json.fail("is the second post-processor that adds tokens; only one is supported: put all into one template.");
+  frame_ = std::move(frame);
 }
 
 PostProcessor::Frame PostProcessor::template_frame(const JsonView &json) {
@@ -71,10 +80,8 @@ PostProcessor::Frame PostProcessor::template_frame(const JsonView &json) {
 }
 
 std::vector<int32_t> PostProcessor::apply(std::vector<int32_t> ids) const {
-  for (const Frame &frame : frames_) {
-    ids.insert(ids.begin(), frame.before.begin(), frame.before.end());
-    ids.insert(ids.end(), frame.after.begin(), frame.after.end());
-  }
+  ids.insert(ids.begin(), frame_.before.begin(), frame_.before.end());
+  ids.insert(ids.end(), frame_.after.begin(), frame_.after.end());
   return ids;
 }
 

@@ -12,7 +12,7 @@ namespace llmrt::text {
 class PostProcessor {
 public:
   // Supported: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel (which only moves
-  // offsets), Sequence. Throws llmrt::Error for any other type.
+  // offsets), Sequence of these with one that adds tokens. Throws llmrt::Error for anything else.
   static PostProcessor from_json(const JsonView &json);
 
   std::vector<int32_t> apply(std::vector<int32_t> ids) const;
@@ -22,9 +22,10 @@ private:
     std::vector<int32_t> before, after;
   };
   void add(const JsonView &json, int depth);
+  void set_frame(const JsonView &json, Frame frame);
   static Frame template_frame(const JsonView &json);
 
-  std::vector<Frame> frames_; // innermost first
+  Frame frame_;
 };
 
 } // namespace llmrt::text

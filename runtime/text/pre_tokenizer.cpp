@@ -9,7 +9,7 @@
 namespace llmrt::text {
 namespace {
 
-constexpr std::string_view kSupported = "ByteLevel, Split, Digits, Metaspace and Sequence";
+constexpr std::string_view kSupported = "ByteLevel, Split, Digits, Punctuation, Metaspace and Sequence";
 constexpr int kMaxNesting = 16;
 
 void emit(size_t base, size_t begin, size_t end, std::vector<Span> &out) {
@@ -82,11 +82,13 @@ void apply_behavior(const std::vector<Stretch> &parts, SplitBehavior behavior, b
   }
 }
 
-void digit_stretches(std::string_view text, std::vector<Stretch> &out) {
+// Each character for which `matches` holds is a match of its own.
+template <typename Predicate>
+void character_stretches(std::string_view text, Predicate matches, std::vector<Stretch> &out) {
   size_t covered = 0;
   for (size_t pos = 0; pos < text.size();) {
     size_t start = pos;
-    if (!is_numeric(next_code_point(text, pos)))
+    if (!matches(next_code_point(text, pos)))
       continue;
     if (covered != start)
       out.push_back({covered, start, false});
@@ -178,6 +180,9 @@ void PreTokenizer::add(const JsonView &json, int depth) {
     add_split(json);
   } else if (type == "Digits") {
     steps_.emplace_back(Digits{json.boolean_or("individual_digits", false)});
+  } else if (type == "Punctuation") {
+    auto behavior = json.find("behavior");
+    steps_.emplace_back(Punctuation{behavior ? behavior_from_json(*behavior) : SplitBehavior::kIsolated});
   } else if (type == "Metaspace") {
     add_metaspace(json);
   } else {
@@ -249,7 +254,13 @@ void PreTokenizer::run(const Split &split, bool, Words &words) {
 
 void PreTokenizer::run(const Digits &digits, bool, Words &words) {
   split_spans(words, digits.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false,
-              digit_stretches);
+              [](std::string_view part, std::vector<Stretch> &out) { character_stretches(part, is_numeric, out); });
+}
+
+void PreTokenizer::run(const Punctuation &punctuation, bool, Words &words) {
+  split_spans(words, punctuation.behavior, false, [](std::string_view part, std::vector<Stretch> &out) {
+    character_stretches(part, is_punctuation, out);
+  });
 }
 
 void PreTokenizer::run(const PrefixSpace &, bool, Words &words) {

@@ -33,7 +33,7 @@ enum class PrependScheme { kFirst, kNever, kAlways };
 class PreTokenizer {
 public:
   PreTokenizer() = default; // no splitting: the whole text is one word
-  // Supported: ByteLevel, Split, Digits, Metaspace, Sequence. Throws llmrt::Error for any other type.
+  // Supported: ByteLevel, Split, Digits, Punctuation, Metaspace, Sequence. Throws llmrt::Error for any other type.
   static PreTokenizer from_json(const JsonView &json);
 
   // True if the last step is ByteLevel. Its mapping of bytes to printable characters is then left to
@@ -58,6 +58,9 @@ private:
   struct Digits {
     bool individual;
   };
+  struct Punctuation {
+    SplitBehavior behavior;
+  };
   struct PrefixSpace {}; // ByteLevel's add_prefix_space
   struct MapBytes {};    // ByteLevel's mapping, where steps follow it
   struct Metaspace {
@@ -65,11 +68,12 @@ private:
     PrependScheme scheme;
     bool split;
   };
-  using Step = std::variant<Scan, Split, Digits, PrefixSpace, MapBytes, Metaspace>;
+  using Step = std::variant<Scan, Split, Digits, Punctuation, PrefixSpace, MapBytes, Metaspace>;
 
   static void run(const Scan &step, bool at_start, Words &words);
   static void run(const Split &step, bool at_start, Words &words);
   static void run(const Digits &step, bool at_start, Words &words);
+  static void run(const Punctuation &step, bool at_start, Words &words);
   static void run(const PrefixSpace &step, bool at_start, Words &words);
   static void run(const MapBytes &step, bool at_start, Words &words);
   static void run(const Metaspace &step, bool at_start, Words &words);

@@ -99,6 +99,20 @@ bool is_numeric(char32_t cp) {
   return (c >= Category::Nd && c <= Category::No) || (cp >= kNumericExtra[0][0] && within(kNumericExtra, cp));
 }
 
+bool is_punctuation(char32_t cp) {
+  if (cp < 0x80)
+    return cp > 0x20 && cp < 0x7F && !(cp >= '0' && cp <= '9') && !((cp | 0x20) >= 'a' && (cp | 0x20) <= 'z');
+  Category c = category(cp);
+  return (c >= Category::Pc && c <= Category::Po) ? !within(kPunctuationMissing, cp) : within(kPunctuationExtra, cp);
+}
+
+char32_t new_lowercase(char32_t cp) {
+  for (auto [upper, lower] : kNewLower)
+    if (upper == cp)
+      return lower;
+  return 0;
+}
+
 CodePointRanges ranges_of_category(std::string_view name) {
   uint32_t wanted = 0; // bit per category
   for (size_t i = 0; i < std::size(kCategoryNames); ++i)

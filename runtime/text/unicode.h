@@ -63,6 +63,10 @@ bool is_space(char32_t cp);
 bool is_word(char32_t cp);
 // Rust's char::is_numeric, which the Digits pre-tokenizer uses.
 bool is_numeric(char32_t cp);
+// What the Punctuation pre-tokenizer takes for punctuation.
+bool is_punctuation(char32_t cp);
+// Rust's char::to_lowercase where it is one letter and utf8proc 2.8 does not know it; 0 elsewhere.
+char32_t new_lowercase(char32_t cp);
 
 using CodePointRanges = std::vector<std::pair<uint32_t, uint32_t>>; // inclusive, ascending, disjoint
 

@@ -243,6 +243,11 @@ def variants():
         "space": r"\s", "not-space": r"\S+", "word": r"\w", "not-word": r"\W+", "digit": r"\d", "not-digit": r"\D+",
         "hex": r"\h+", "mark": r"\p{M}", "not-letter": r"\P{L}+", "negated": r"[^\p{L}\P{N}]", "punct": r"\p{P}|\p{S}",
         "han": r"\p{Han}+|[\p{Hiragana}\p{Katakana}]+", "lines": r"^.|.$", "dotall": r"(?m:a.b)|.",
+        "border": r"\b\w+\b|\B.", "vertical-tab": r"\v|[\n\v]{2}", "posix": r"[[:digit:]_]+|[[:^space:][:xdigit:]]",
+        "property-names": r"\p{lu}+|\p{Lowercase_Letter}|\p{ dash punctuation }|\p{Digit}", "no-interval": r"a{,}|e{x",
+        "intervals-repeated": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+                              r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        "class-in-class": r" ?[^(\s|[.,!?…。，、।۔،])]+",
         "empty-matches": r"x*", "cased": r"(?i)straße|ÉTÉ|k|ſ",
     }
     for name, pattern in patterns.items():
@@ -250,6 +255,9 @@ def variants():
     out["byte-level-prefix"] = ("gpt2", {"pre_tokenizer": bl(True, True, True)})
     out["byte-level-in-the-middle"] = ("gpt2", pre(bl(False, True, True), {"type": "Digits", "individual_digits": False}))
     out["digits-runs"] = ("gpt2", pre({"type": "Digits", "individual_digits": False}, bl(False, True, False)))
+    for behavior in every:
+        out[f"punctuation-{behavior}"] = ("gpt2", pre({"type": "Punctuation", "behavior": behavior}, bl(False, True, False)))
+    out["punctuation"] = ("gpt2", pre({"type": "Punctuation"}, bl(False, True, True), {"type": "Digits", "individual_digits": True}))
     out["roberta"] = ("gpt2", {"post_processor": {"type": "RobertaProcessing", "sep": ["<b>", 2], "cls": ["<a>", 1],
                                                   "trim_offsets": True, "add_prefix_space": True}})
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
@@ -261,6 +269,13 @@ def variants():
         at("free", single_word=True), at("<|l|>", lstrip=True), at("and", lstrip=True, rstrip=True, single_word=True),
         at("<think>", rstrip=True, normalized=False, special=True), at("e\u0301", normalized=True), at("  ", normalized=False),
         at("<|im", normalized=False), at("un", special=True), at("'", lstrip=True, normalized=False)]})
+    out["added-ids"] = ("qwen2", {"+added_tokens": [
+        at("<think>", special=True, id=9000), at("free", id=2), at("</think>", id=3), at("<s>", special=True, id=4000),
+        at("<think>", normalized=False, id=9001)]})
+    out["added-spaces"] = ("llama3", {"+added_tokens": [
+        at("\n\n", normalized=False), at("  ", normalized=False), at("</s>", rstrip=True, normalized=False),
+        at("<s>", lstrip=True, rstrip=True, normalized=False), at("\t", rstrip=True, normalized=False)]})
+    out["lowercase"] = ("qwen2", {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}})
     out["added-normalized"] = ("llama2", {"+added_tokens": [
         at("<think>"), at("<|im_start|>", special=True, normalized=False), at("human"), at("<|endoftext|>", rstrip=True, normalized=False)]})
     for scheme in ("first", "always", "never"):
@@ -285,10 +300,12 @@ def variants():
 
 
 def give_ids(base, changes):
-    """Added tokens get the ids that the package gives them: of the vocabulary, of the base, or the next free one."""
+    """Added tokens get the ids that the package gives them: of the vocabulary, of the base, or the next free one. Those
+    that have an id already keep it."""
     taken = {**base["model"]["vocab"], **{t["content"]: t["id"] for t in base["added_tokens"]}}
     for token in changes.get("+added_tokens", []):
-        token["id"] = taken.setdefault(token["content"], max(taken.values()) + 1)
+        if token["id"] is None:
+            token["id"] = taken.setdefault(token["content"], max(taken.values()) + 1)
 
 
 def apply_variant(base, changes):

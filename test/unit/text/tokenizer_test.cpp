@@ -1,6 +1,7 @@
 // Behaviour of the tokenizer that goldens cannot show: errors, repair of bad input, bounded time on
 // hostile input, use from many threads, and the small queries of the interface.
 #include "runtime/support/error.h"
+#include "runtime/text/normalize.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/utf8.h"
 #include "test/unit/text/golden_file.h"
@@ -86,6 +87,53 @@ TEST(TokenizerErrors, NameTypePathAndWhatIsSupported) {
   EXPECT_THROW(Tokenizer::from_json(""), Error);
   EXPECT_THROW(Tokenizer::from_json("[]"), Error);
   EXPECT_THROW(Tokenizer::from_json(std::string(5000, '[')), Error);
+}
+
+TEST(TokenizerErrors, ExpressionsThatPcre2WouldReadDifferently) {
+  auto with = [&](const std::string &regex) {
+    json doc = small();
+    doc["pre_tokenizer"] = {
+        {"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+    return refusal(doc);
+  };
+  EXPECT_EQ(with("[a[bc]]|x{1,3}+|\\p{ lu }|[[:digit:]]|\\p{Han}"), "");
+  EXPECT_NE(with("[a[^b]]").find("nests a character class"), std::string::npos);
+  EXPECT_NE(with("[a-[b]]").find("range that ends with a class"), std::string::npos);
+  EXPECT_NE(with("[[a]-b]").find("range that begins with a class"), std::string::npos);
+  EXPECT_NE(with("x{2,3}+").find("repeats an interval"), std::string::npos);
+  EXPECT_NE(with("\\p{Alpha}").find("the property \"Alpha\", which is not supported"), std::string::npos);
+  EXPECT_NE(with("\\p{Script=Han}").find("not supported"), std::string::npos);
+  EXPECT_NE(with("[[:punct:]]").find("uses [:punct:], which is not supported"), std::string::npos);
+  // A long expression is cut between characters.
+  std::string message = with("x{2}+" + std::string(3 * 70, 'a').replace(100, 100, "中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中"));
+  EXPECT_EQ(repair_utf8(message), message);
+  EXPECT_NE(message.find("… repeats"), std::string::npos);
+}
+
+TEST(TokenizerErrors, TwoPostProcessorsThatAddTokens) {
+  json doc = small();
+  json bert = {{"type", "BertProcessing"}, {"cls", {"a", 0}}, {"sep", {"b", 1}}};
+  json nothing = {{"type", "TemplateProcessing"}, {"single", {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}};
+  doc["post_processor"] = {{"type", "Sequence"}, {"processors", {nothing, bert, nothing}}};
+  EXPECT_EQ(refusal(doc), "");
+  doc["post_processor"]["processors"].push_back(bert);
+  EXPECT_NE(refusal(doc).find("post_processor.processors[3] is the second post-processor that adds tokens"), std::string::npos);
+}
+
+TEST(Tokenizer, SpacesThatOneAddedTokenHasSwallowedAreNotAnother) {
+  json doc = small();
+  doc["added_tokens"] = {
+      {{"id", 3}, {"content", "<s>"}, {"rstrip", true}, {"normalized", false}, {"special", true}},
+      {{"id", 4}, {"content", "\n\n"}, {"lstrip", true}, {"normalized", false}, {"special", false}}};
+  auto t = Tokenizer::from_json(doc.dump());
+  EXPECT_EQ(t->encode("<s>\n\na", false), (std::vector<int32_t>{3, 0}));
+  EXPECT_EQ(t->encode("<s>\n\n\n\nab", false), (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(t->encode("a\n\n<s>", false), (std::vector<int32_t>{0, 4, 3}));
+}
+
+// Letters whose lower case is newer than utf8proc 2.8.
+TEST(Tokenizer, LowercaseOfNewLetters) {
+  EXPECT_EQ(lowercase("\u1C89A\uA7CB\U00010D50\U00016EA0\u0130"), "\u1C8Aa\u0264\U00010D70\U00016EBBi\u0307");
 }
 
 TEST(Tokenizer, RepairsInvalidUtf8LikePython) {
