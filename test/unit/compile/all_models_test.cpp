@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <unistd.h>
 
 using namespace llmc;
 namespace fb = llmrt::plan;
@@ -39,7 +40,8 @@ std::string configFolder(const std::string &name) {
 
 // n GPUs on one host, all joined: of 141 GB, or (64 of them) large enough for a 72B model on one.
 std::string writeTopology(int n) {
-  std::string path = testing::TempDir() + "/topo" + std::to_string(n) + ".json";
+  // Of this process alone: two of them may run at once.
+  std::string path = testing::TempDir() + "/topo" + std::to_string(n) + "-" + std::to_string(getpid()) + ".json";
   std::ofstream out(path);
   out << R"({"name": "test", "device_defaults": {"kind": "cuda", "name": "GPU", "memory": ")"
       << (n == 64 ? "300GB" : "141GB") << R"(", "reserved": "768MiB",
