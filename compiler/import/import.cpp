@@ -7,6 +7,7 @@
 #include "compiler/support/error.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 namespace llmc {
@@ -37,13 +38,39 @@ std::vector<std::string> ggufModels(const std::string &folder) {
   return out;
 }
 
+// The newest snapshot in a repository of a hub's cache (models--ORG--NAME), "" where there is none.
+std::string snapshotIn(const fs::path &repository) {
+  std::error_code ignored;
+  fs::path newest;
+  fs::file_time_type when{};
+  for (const auto &entry : fs::directory_iterator(repository / "snapshots", ignored))
+    if (auto time = entry.last_write_time(ignored); entry.is_directory(ignored) && (newest.empty() || time > when))
+      newest = entry.path(), when = time;
+  return newest.string();
+}
+
+// What to say to somebody who gave a hub's name of a model, ORG/NAME, in place of its folder; "" where it is no such name.
+std::string hubRemedy(const std::string &name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 >= name.size() || name.find('/', slash + 1) != std::string::npos ||
+      name.front() == '.' || name.front() == '~')
+    return "";
+  const char *home = std::getenv("HF_HOME"), *user = std::getenv("HOME");
+  const fs::path cache = home ? fs::path(home) / "hub" : fs::path(user ? user : "") / ".cache/huggingface/hub";
+  std::string folder = snapshotIn(cache / ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1)));
+  if (!folder.empty())
+    return "; models are read from folders, and this one's is " + folder;
+  return "; models are read from folders: download it, for example with \"hf download " + name +
+         "\", and name the folder that this prints";
+}
+
 } // namespace
 
 static ModelSpec importPath(const std::string &path, LoadFormat format) {
   std::error_code failure;
   fs::path absolute = fs::absolute(path, failure).lexically_normal();
   if (failure || !fs::exists(absolute, failure))
-    throw Error("no such model folder or file: " + path);
+    throw Error("no such model folder or file: " + path + hubRemedy(path));
   std::string where = absolute.string();
   while (where.size() > 1 && where.back() == '/')
     where.pop_back();
@@ -55,11 +82,13 @@ static ModelSpec importPath(const std::string &path, LoadFormat format) {
                             ? " is a file; --load-format dummy needs the folder of a config.json"
                             : " is neither a folder nor a .gguf file; name the model's folder"));
   }
+  const bool config = fileExists(where + "/config.json");
+  std::vector<std::string> gguf = ggufModels(where);
+  if (std::string snapshot = config || !gguf.empty() ? "" : snapshotIn(absolute); !snapshot.empty())
+    throw Error(path + " is a repository of a hub's cache; name the snapshot in it, " + snapshot);
   if (format == LoadFormat::Dummy)
     return importHfFolder(where, format);
 
-  std::vector<std::string> gguf = ggufModels(where);
-  const bool config = fileExists(where + "/config.json");
   if (config && (gguf.empty() || hasSafetensors(where)))
     return importHfFolder(where, format);
   if (gguf.size() == 1)

@@ -302,6 +302,31 @@ TEST(HfWeights, NameInsideAHubCache) {
   EXPECT_EQ(importModel(snapshot.string(), LoadFormat::Dummy).name, "org/Some-Model");
 }
 
+// What people type who come from engines that download: the model's name at the hub, or the cache's folder of it.
+TEST(HfWeights, AHubsNameInPlaceOfAFolder) {
+  Folder folder;
+  const char *before = std::getenv("HF_HOME");
+  const std::string kept = before ? before : "";
+  setenv("HF_HOME", folder.path().c_str(), 1);
+  expectError([] { importModel("Qwen/Qwen2.5-7B-Instruct"); },
+              {"no such model folder or file: Qwen/Qwen2.5-7B-Instruct", "download it, for example with \"hf download Qwen/Qwen2.5-7B-Instruct\""});
+  const std::filesystem::path repository = std::filesystem::path(folder.path()) / "hub" / "models--Qwen--Qwen2.5-7B-Instruct";
+  std::filesystem::create_directories(repository / "snapshots" / "0a1b");
+  std::filesystem::create_directories(repository / "blobs");
+  const std::string snapshot = (repository / "snapshots" / "0a1b").string();
+  expectError([] { importModel("Qwen/Qwen2.5-7B-Instruct"); }, {"models are read from folders, and this one's is " + snapshot});
+  expectError([&] { importModel(repository.string()); }, {"is a repository of a hub's cache; name the snapshot in it, " + snapshot});
+  expectError([&] { importModel(repository.string(), LoadFormat::Dummy); }, {"name the snapshot in it"});
+  for (const char *name : {"./Qwen/x", "/Qwen/x", "Qwen", "a/b/c"}) // paths, not names
+    try {
+      importModel(name);
+      ADD_FAILURE() << name;
+    } catch (const Error &error) {
+      EXPECT_EQ(std::string(error.what()).find("hf download"), std::string::npos) << error.what();
+    }
+  before ? setenv("HF_HOME", kept.c_str(), 1) : unsetenv("HF_HOME");
+}
+
 TEST(HfWeights, APipeInPlaceOfAFile) {
   Model model;
   model.folder.write("model.safetensors.index.json", json{{"weight_map", {{"a", "pipe.safetensors"}}}});
