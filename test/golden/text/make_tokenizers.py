@@ -276,6 +276,18 @@ def variants():
         at("\n\n", normalized=False), at("  ", normalized=False), at("</s>", rstrip=True, normalized=False),
         at("<s>", lstrip=True, rstrip=True, normalized=False), at("\t", rstrip=True, normalized=False)]})
     out["lowercase"] = ("qwen2", {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}})
+    # What the GGUF converter's names stand for.
+    tekken = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+              r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+              r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    out["pre-tekken"] = ("llama3", pre(split(tekken), bl(False, False, False)))
+    seed = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+"
+            r"|\s+(?!\S)|\s+")
+    out["pre-seed-coder"] = ("qwen2", {"normalizer": None, **pre(split(seed), bl(False, False, False))})
+    out["pre-deepseek-coder"] = ("qwen2", {"normalizer": None, **pre(
+        split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"),
+        {"type": "Digits", "individual_digits": True}, bl(False, False, False))})
+    out["pre-smaug"] = ("llama3", {"model": {"ignore_merges": False}, "post_processor": None})
     out["added-normalized"] = ("llama2", {"+added_tokens": [
         at("<think>"), at("<|im_start|>", special=True, normalized=False), at("human"), at("<|endoftext|>", rstrip=True, normalized=False)]})
     for scheme in ("first", "always", "never"):

@@ -42,27 +42,33 @@ json fixture(const std::string &name) {
 }
 
 struct FamilyCase {
-  const char *fixture, *pre, *bos;
+  const char *fixture, *pre, *bos, *golden = nullptr; // golden: another than the fixture's
 };
 
 class GgufFamily : public testing::TestWithParam<FamilyCase> {};
 
 TEST_P(GgufFamily, EqualsOriginal) {
-  auto [name, pre, bos] = GetParam();
+  auto [name, pre, bos, golden] = GetParam();
   GgufTokenizer g = from_fixture(fixture(name), "gpt2", pre);
   if (*bos)
     g.bos_id = static_cast<int32_t>(std::find(g.tokens.begin(), g.tokens.end(), bos) - g.tokens.begin());
-  check_golden(gguf_to_tokenizer_json(g), std::string(name) + ".golden.gz");
+  check_golden(gguf_to_tokenizer_json(g), std::string(golden ? golden : name) + ".golden.gz");
 }
 
 INSTANTIATE_TEST_SUITE_P(Pre, GgufFamily,
                          testing::Values(FamilyCase{"gpt2", "gpt-2", ""},
                                          FamilyCase{"smollm2-small", "smollm", ""},
                                          FamilyCase{"llama3", "llama-bpe", "<|begin_of_text|>"},
-                                         FamilyCase{"qwen2", "qwen2", ""}, FamilyCase{"qwen3", "qwen2", ""}),
+                                         FamilyCase{"qwen2", "qwen2", ""}, FamilyCase{"qwen3", "qwen2", ""},
+                                         FamilyCase{"llama3", "tekken", "<|begin_of_text|>", "variants/pre-tekken"},
+                                         FamilyCase{"llama3", "smaug-bpe", "", "variants/pre-smaug"},
+                                         FamilyCase{"qwen2", "seed-coder", "", "variants/pre-seed-coder"},
+                                         FamilyCase{"qwen2", "deepseek-coder", "", "variants/pre-deepseek-coder"},
+                                         FamilyCase{"smollm2-small", "minerva-7b", ""},
+                                         FamilyCase{"gpt2", "mellum", ""}),
                          [](const auto &info) {
-                           std::string name = info.param.fixture;
-                           name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+                           std::string name = std::string(info.param.fixture) + info.param.pre;
+                           std::erase(name, '-');
                            return name;
                          });
 
