@@ -89,6 +89,22 @@ std::string ggufName(const std::string &canonical) {
   return canonical;
 }
 
+// Would a tensor of this name, left out, change what the model computes? Tables of angles would not, nor what lies beyond
+// the layers (heads that predict further tokens).
+bool changesTheModel(std::string_view name, int64_t layers) {
+  if (name.starts_with("output") || name.starts_with("token_embd"))
+    return true;
+  if (!name.starts_with("blk.") || name.find("rot_embd") != name.npos || name.find("rope_") != name.npos)
+    return false;
+  int64_t layer = 0;
+  for (char c : name.substr(4, std::min<size_t>(name.find('.', 4), 10) - 4))
+    if (c < '0' || c > '9')
+      return false;
+    else
+      layer = layer * 10 + (c - '0');
+  return layer < layers;
+}
+
 class GgufImporter {
 public:
   explicit GgufImporter(const std::string &path) : path_(path) {}
@@ -200,6 +216,13 @@ void GgufImporter::refuseForeign() const {
                            "final_logit_softcapping"})
     if (double value = main().number(key(name)).value_or(0); value != 0 && value != 1)
       fail("not supported: " + quote(key(name)) + " = " + std::to_string(value));
+  for (const char *name : {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.temperature_scale"})
+    if (double value = main().number(key(name)).value_or(0); value != 0)
+      fail("not supported: " + quote(key(name)) + " = " + std::to_string(value));
+  if (!main().boolean(key("attention.causal")).value_or(true))
+    fail("not supported: " + quote(key("attention.causal")) + " is false; this model does not generate text");
+  if (main().boolean(key("use_parallel_residual")).value_or(false))
+    fail("not supported: " + quote(key("use_parallel_residual")) + " is true");
   if (auto type = main().string("general.type"); type && *type != "model")
     fail("general.type is " + quote(*type) + "; only a \"model\" can be compiled");
 }
@@ -266,7 +289,11 @@ void GgufImporter::readArchitecture() {
   char shortest[32];
   std::snprintf(shortest, sizeof shortest, "%.7g", *eps);
   model_.rmsEps = std::strtod(shortest, nullptr);
+  if (!(model_.rmsEps > 0 && model_.rmsEps < 1))
+    fail(quote(key("attention.layer_norm_rms_epsilon")) + " is " + shortest + "; it must lie between 0 and 1");
   model_.attentionScale = main().number(key("attention.scale")).value_or(0);
+  if (!(model_.attentionScale >= 0) || !std::isfinite(model_.attentionScale))
+    fail(quote(key("attention.scale")) + " is " + std::to_string(model_.attentionScale) + "; it must be positive");
   if (model_.attentionScale == 0)
     model_.attentionScale = 1.0 / std::sqrt(static_cast<double>(model_.headDim));
 
@@ -403,9 +430,14 @@ void GgufImporter::readTensors() {
                          return a.second < b.second;
                        })->first;
   if (!found_.empty()) {
-    std::vector<std::string> names;
+    std::vector<std::string> names, needed;
     for (const auto &[name, where] : found_)
-      names.push_back(quote(name));
+      (changesTheModel(name, model_.layers) ? needed : names).push_back(quote(name));
+    std::sort(needed.begin(), needed.end());
+    if (!needed.empty())
+      fail("the file holds " + std::to_string(needed.size()) + " tensor(s) that " + quote(architecture_) +
+           " models do not have: " + listText(needed, 3) +
+           "; without them the model would compute something else, so it is not supported");
     std::sort(names.begin(), names.end());
     model_.warnings.push_back(path_ + ": " + std::to_string(names.size()) +
                               " tensor(s) are not used: " + listText(names, 3));
@@ -442,6 +474,13 @@ void GgufImporter::checkLayout() const {
 void GgufImporter::readText() {
   TextAssets &text = model_.text;
   text.chatTemplate = main().string("tokenizer.chat_template").value_or("");
+  // Of named templates without a default one, the first, as for HuggingFace folders.
+  const GgufValue *named = main().find("tokenizer.chat_templates");
+  if (text.chatTemplate.empty() && named && !named->strings.empty()) {
+    text.chatTemplate = main().string("tokenizer.chat_template." + named->strings.front()).value_or("");
+    model_.warnings.push_back(path_ + ": no default chat template among " + listText(named->strings, 3) +
+                              "; taking the first");
+  }
   GgufTokenizerText tokenizer = readGgufTokenizer(main(), model_.warnings);
   if (tokenizer.tokens > static_cast<uint64_t>(model_.vocab))
     fail("the tokenizer has " + std::to_string(tokenizer.tokens) + " tokens, the embedding " +

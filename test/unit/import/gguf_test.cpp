@@ -343,6 +343,15 @@ TEST(GgufImport, Refusals) {
   expectImportError(keyed([](GgufBuilder &b) { b.u32("llama.attention.value_length", 8); }),
                     {"keys of 16 elements and values of 8"});
   expectImportError(keyed([](GgufBuilder &b) { b.f32("llama.logit_scale", 2); }), {"llama.logit_scale"});
+  expectImportError(keyed([](GgufBuilder &b) { b.f32("llama.attention.clamp_kqv", 8); }),
+                    {"\"llama.attention.clamp_kqv\" = 8"});
+  expectImportError(keyed([](GgufBuilder &b) { b.number("llama.attention.causal", 7, uint8_t{0}); }),
+                    {"\"llama.attention.causal\" is false"});
+  expectImportError(keyed([](GgufBuilder &b) { b.number("llama.use_parallel_residual", 7, uint8_t{1}); }),
+                    {"\"llama.use_parallel_residual\" is true"});
+  for (float scale : {-1.0f, std::nanf(""), INFINITY})
+    expectImportError(keyed([&](GgufBuilder &b) { b.f32("llama.attention.scale", scale); }),
+                      {"\"llama.attention.scale\" is", "it must be positive"});
   expectImportError(keyed([](GgufBuilder &b) { b.string("general.type", "adapter"); }),
                     {"general.type is \"adapter\""});
   expectImportError(GgufBuilder().u32("x", 1).file(), {"\"general.architecture\" is missing"});
@@ -368,6 +377,38 @@ TEST(GgufImport, ShapesPlacesAndSizes) {
   GgufBuilder extra = b;
   extra.tensor("blk.0.attn_rot_embd", {4}, kF32, 16);
   EXPECT_TRUE(hasWarning(importGgufBytes(extra.file()), "1 tensor(s) are not used: \"blk.0.attn_rot_embd\""));
+}
+
+// llama.cpp refuses files with tensors that it would not use; here those are refused that would change the result.
+TEST(GgufImport, TensorsThatTheModelWouldMiss) {
+  auto with = [](const std::string &name) {
+    TinyGguf tiny;
+    GgufBuilder b = tiny.metadata();
+    tiny.tensors(b);
+    b.tensor(name, {64}, kF32, 256);
+    return b.file();
+  };
+  for (const char *name : {"blk.0.attn_norm.bias", "blk.1.attn_sub_norm.weight", "token_embd_norm.weight", "output_norm.bias"})
+    expectImportError(with(name), {"holds 1 tensor(s) that \"llama\" models do not have: \"" + std::string(name) + "\""});
+  for (const char *name : {"blk.0.rope_freqs.weight", "blk.99.nextn.eh_proj.weight", "blk.x", "foo", "blk.99999999999999999999.a"})
+    EXPECT_TRUE(hasWarning(importGgufBytes(with(name)), "1 tensor(s) are not used")) << name;
+}
+
+TEST(GgufImport, NamedChatTemplates) {
+  auto load = [](bool fallback) {
+    TinyGguf tiny;
+    GgufBuilder b = tiny.metadata();
+    b.strings("tokenizer.chat_templates", {"rag", "tool_use"});
+    b.string("tokenizer.chat_template.rag", "R").string("tokenizer.chat_template.tool_use", "T");
+    if (fallback)
+      b.string("tokenizer.chat_template", "D");
+    tiny.tensors(b);
+    return importGgufBytes(b.file());
+  };
+  EXPECT_EQ(load(true).text.chatTemplate, "D");
+  EXPECT_FALSE(hasWarning(load(true), "no default chat template"));
+  EXPECT_EQ(load(false).text.chatTemplate, "R");
+  EXPECT_TRUE(hasWarning(load(false), "no default chat template among rag and tool_use; taking the first"));
 }
 
 TEST(GgufImport, SplitFiles) {
