@@ -31,6 +31,20 @@ std::string tokenText(const Json &config, const char *key) {
   value->fail("expected a token as a string or as an object with \"content\", found " + value->text());
 }
 
+// The tokens that a tokenizer_config.json or special_tokens_map.json adds to a tokenizer, as far as `to` lacks them.
+void collectAddedTokens(const Json &config, std::vector<std::string> &to) {
+  auto add = [&](const Json &token) {
+    std::optional<Json> content = token.isObject() ? token.get("content") : std::optional<Json>(token);
+    if (content && content->isString() && !content->asString().empty() &&
+        std::find(to.begin(), to.end(), content->asString()) == to.end())
+      to.push_back(content->asString());
+  };
+  for (const char *key : {"added_tokens_decoder", "additional_special_tokens", "extra_special_tokens"})
+    if (auto tokens = config.get(key); tokens && (tokens->isArray() || tokens->isObject()))
+      for (size_t i = 0; i < tokens->size(); ++i)
+        add(tokens->at(i));
+}
+
 // chat_template is a string, or a list of {name, template}: the one named "default", else the first.
 std::string chatTemplate(const Json &config, ModelSpec &model) {
   auto value = config.get("chat_template");
@@ -209,10 +223,12 @@ void readHfText(const std::string &folder, ModelSpec &model) {
   if (auto file = openJson(folder, "generation_config.json"))
     readGeneration(file->root(), model);
 
+  std::vector<std::string> added;
   for (const char *name : {"tokenizer_config.json", "special_tokens_map.json"})
     if (auto file = openJson(folder, name)) {
       Json config = file->root();
       config.expectObject();
+      collectAddedTokens(config, added);
       if (model.text.bosToken.empty())
         model.text.bosToken = tokenText(config, "bos_token");
       if (model.text.eosToken.empty())
@@ -244,6 +260,16 @@ void readHfText(const std::string &folder, ModelSpec &model) {
                              " added tokens have other ids than their entries say, since the tokenizers package counts on "
                              "from the vocabulary's size: " +
                              index.firstRenumbered());
+  std::erase_if(added, [&](const std::string &token) { return index.idOf(token).has_value(); });
+  if (!added.empty()) {
+    std::vector<std::string> quoted;
+    for (const std::string &token : added)
+      quoted.push_back(quote(token));
+    model.warnings.push_back(path + " lacks " + std::to_string(added.size()) + " token(s) that tokenizer_config.json adds (" +
+                             listText(quoted, 3) +
+                             "), so they are ordinary text here; transformers adds them as it loads: save the tokenizer "
+                             "again with AutoTokenizer's save_pretrained");
+  }
   if (!model.text.eosToken.empty()) {
     if (std::optional<int64_t> id = index.idOf(model.text.eosToken); id && *id >= 0 && *id <= INT32_MAX)
       addEosIds({*id}, model.text);

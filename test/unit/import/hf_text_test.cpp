@@ -69,6 +69,20 @@ TEST(HfText, AddedTokensHaveTheIdsThatTheyAreGiven) {
   EXPECT_FALSE(hasWarning(text.load(), "other ids"));
 }
 
+// transformers adds them to the tokenizer when it loads; here they would be split like any text.
+TEST(HfText, TokensThatTheTokenizerLacks) {
+  Text text;
+  text.folder.write("tokenizer.json", tokenizer());
+  text.folder.write("tokenizer_config.json",
+                    json{{"added_tokens_decoder", {{"3", {{"content", "<|im_end|>"}}}, {"4", {{"content", "<x>"}}}}},
+                         {"additional_special_tokens", {"<x>", "b", {{"content", "<y>"}}}},
+                         {"extra_special_tokens", {{"image_token", "<z>"}, {"odd", 3}}}});
+  EXPECT_TRUE(hasWarning(text.load(), "tokenizer.json lacks 3 token(s) that tokenizer_config.json adds (\"<x>\", \"<y>\" and \"<z>\")"));
+  text.folder.write("tokenizer_config.json",
+                    json{{"added_tokens_decoder", {{"3", {{"content", "<|im_end|>"}}}}}, {"additional_special_tokens", nullptr}});
+  EXPECT_FALSE(hasWarning(text.load(), "lacks"));
+}
+
 TEST(HfText, GenerationDefaults) {
   Text text;
   text.folder.write("generation_config.json", json{{"temperature", 0.7},
