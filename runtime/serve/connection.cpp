@@ -55,9 +55,9 @@ private:
 };
 
 Connection::Connection(std::shared_ptr<asio::io_context> io, Socket socket, const ServerOptions &options,
-                       Handle handle, std::function<void()> on_end)
-    : io_(std::move(io)), socket_(std::move(socket)), timer_(socket_.get_executor()),
-      write_timer_(socket_.get_executor()), options_(options), handle_(std::move(handle)), on_end_(std::move(on_end)) {}
+                       std::shared_ptr<BodyBudget> bodies, Handle handle, std::function<void()> on_end)
+    : io_(std::move(io)), socket_(std::move(socket)), timer_(socket_.get_executor()), write_timer_(socket_.get_executor()),
+      options_(options), bodies_(std::move(bodies)), handle_(std::move(handle)), on_end_(std::move(on_end)) {}
 
 Connection::~Connection() {
   if (on_end_)
@@ -103,6 +103,8 @@ void Connection::close() {
     return;
   state_ = State::closed;
   end_idle();
+  parser_.reset(); // others may hold the connection for a while
+  lease_.reset();
   client_gone();
   timer_.cancel();
   write_timer_.cancel();
@@ -149,6 +151,7 @@ void Connection::parse() {
     return;
   if (!parser_) {
     parser_.emplace();
+    lease_ = std::make_shared<BodyBudget::Lease>(bodies_);
     parser_->header_limit(options_.max_header_bytes);
     parser_->body_limit(options_.max_body_bytes);
     parser_->eager(true);
@@ -177,6 +180,11 @@ void Connection::parse() {
     }
     if (state_ == State::header && parser_->is_header_done())
       on_header();
+    if (!lease_->grow_to(parser_->get().body().size())) {
+      reject(503, "the bodies of all requests that arrive together are larger than " + std::to_string(bodies_->most()) +
+                      " bytes: try again later");
+      return;
+    }
     if (used == 0)
       break;
   }
@@ -211,6 +219,7 @@ void Connection::on_request() {
   request.authorization = std::string(message[http::field::authorization]);
   request.wanted_headers = std::string(message[http::field::access_control_request_headers]);
   request.body = std::move(message.body());
+  request.lease = std::exchange(lease_, nullptr);
   ++number_;
   streaming_ = complete_ = false;
   gone_ = nullptr;
@@ -226,6 +235,7 @@ void Connection::reject(int status, const std::string &message) {
   head_only_ = http10_ = false;
   streaming_ = complete_ = false;
   parser_.reset();
+  lease_.reset();
   buffer_.clear();
   HttpResponse response;
   response.status = status;

@@ -3,6 +3,7 @@
 // on the connection's own strand.
 #pragma once
 
+#include "runtime/serve/body_budget.h"
 #include "runtime/serve/exchange.h"
 #include "runtime/serve/server.h"
 
@@ -25,8 +26,8 @@ public:
   using Socket = boost::asio::ip::tcp::socket;
 
   /// `io` is kept alive. The socket's executor is a strand. `on_end` is called once, when the socket is closed.
-  Connection(std::shared_ptr<boost::asio::io_context> io, Socket socket, const ServerOptions &options, Handle handle,
-             std::function<void()> on_end);
+  Connection(std::shared_ptr<boost::asio::io_context> io, Socket socket, const ServerOptions &options,
+             std::shared_ptr<BodyBudget> bodies, Handle handle, std::function<void()> on_end);
   ~Connection();
 
   boost::asio::any_io_executor executor() { return socket_.get_executor(); }
@@ -87,6 +88,7 @@ private:
   Socket socket_;
   boost::asio::steady_timer timer_, write_timer_;
   const ServerOptions &options_;
+  const std::shared_ptr<BodyBudget> bodies_;
   const Handle handle_;
   std::function<void()> on_end_;
 
@@ -95,6 +97,7 @@ private:
   std::array<char, 16 << 10> chunk_; // where reads go
   boost::beast::flat_buffer buffer_; // what is not parsed yet
   std::optional<Parser> parser_;
+  std::shared_ptr<BodyBudget::Lease> lease_; // of the body that arrives
   bool reading_ = false;
   uint64_t deadline_ = 0; // generation of the timer, so that a late expiry is not taken for a current one
   uint64_t write_deadline_ = 0;

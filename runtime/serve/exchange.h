@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@ struct HttpRequest {
   std::string authorization;
   std::string wanted_headers; ///< those that a browser asks leave to send (Access-Control-Request-Headers)
   std::string body;
+  std::shared_ptr<void> lease; ///< of the memory that the body takes; to be let go with it
 };
 
 struct HttpResponse {

@@ -103,6 +103,7 @@ struct Server::Impl {
 
   Engine &engine;
   const ServerOptions options;
+  const std::shared_ptr<BodyBudget> bodies = std::make_shared<BodyBudget>(std::max(options.max_bodies_bytes, options.max_body_bytes));
   std::shared_ptr<asio::io_context> io = std::make_shared<asio::io_context>();
   asio::thread_pool pool; // for what takes long: JSON, templates, tokenization
   Tcp::acceptor acceptor;
@@ -152,7 +153,7 @@ void Server::Impl::on_accept(const error_code &error, Connection::Socket socket)
     ++open_count;
     auto place = open.insert(open.end(), std::weak_ptr<Connection>());
     connection = std::make_shared<Connection>(
-        io, std::move(socket), options,
+        io, std::move(socket), options, bodies,
         [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
           api.handle(std::move(request), std::move(exchange));
         },

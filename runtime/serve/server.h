@@ -22,6 +22,7 @@ struct ServerOptions {
   size_t max_connections = 2048;
   uint32_t max_header_bytes = 32 << 10; ///< 431 beyond
   size_t max_body_bytes = 16 << 20;     ///< 413 beyond
+  size_t max_bodies_bytes = 1 << 30;    ///< of all connections, until they are read, and at least one; 503 beyond
   std::chrono::milliseconds header_timeout{15'000}; ///< from a request's first byte to the end of its header
   std::chrono::milliseconds body_timeout{60'000};   ///< for the rest of it
   std::chrono::milliseconds idle_timeout{75'000};   ///< between requests of a connection

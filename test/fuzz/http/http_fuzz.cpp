@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   serve::Connection::Socket socket(boost::asio::make_strand(*io));
   socket.assign(boost::asio::ip::tcp::v4(), pair[0]);
   auto connection = std::make_shared<serve::Connection>(
-      io, std::move(socket), options,
+      io, std::move(socket), options, std::make_shared<serve::BodyBudget>(30'000),
       [&](serve::HttpRequest request, std::shared_ptr<serve::Exchange> exchange) {
         api.handle(std::move(request), std::move(exchange));
       },

@@ -204,6 +204,31 @@ TEST_F(Hostile, ClientsThatDoNotRead) {
   expect_alive();
 }
 
+// Many bodies at once that never end: those beyond the budget are refused, and what they took is given back.
+TEST_F(Hostile, BodiesOfManyClients) {
+  options.max_bodies_bytes = options.max_body_bytes = 10'000'000;
+  const std::string part = Client::post_text("/v1/completions", std::string(4'000'000, ' ')).substr(0, 3'900'000);
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(milliseconds(300)); // what was answered is let go right after
+    Client one(port()), other(port());
+    one.send(part);
+    other.send(part);
+    std::this_thread::sleep_for(milliseconds(300));
+    Reply reply = Client(port()).post("/v1/completions", std::string(4'000'000, ' '));
+    EXPECT_EQ(reply.status, 503) << reply.body.substr(0, 200);
+    EXPECT_EQ(reply.headers["retry-after"], "1");
+    expect_alive();
+    one.close();
+    EXPECT_TRUE(eventually([&] { return Client(port()).post("/v1/completions", std::string(4'000'000, ' ')).status == 400; }));
+    other.close();
+    EXPECT_TRUE(eventually([&] { return Client(port()).post("/v1/completions", std::string(9'900'000, ' ')).status == 400; }));
+  }
+  std::this_thread::sleep_for(milliseconds(300));
+  // Those that were read count no more.
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(Client(port()).post("/v1/completions", R"({"prompt": "x", "max_tokens": 1})" + std::string(1'000'000, ' ')).status, 200);
+}
+
 // Slow is not hostile: a long answer on a slow line takes as long as it takes, more than the time for a piece of it. (The
 // system takes some MB at once, and more only when a good part of them is gone.)
 TEST_F(Hostile, ClientsThatReadSlowly) {
