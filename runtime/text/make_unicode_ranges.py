@@ -110,6 +110,9 @@ print("// What the Punctuation pre-tokenizer splits off: \\p{P} and ASCII's symb
 for name, points in (("Extra", split_off - like_punctuation), ("Missing", like_punctuation - split_off)):
     print(f"static constexpr uint32_t kPunctuation{name}[][2] = {{")
     print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in ranges(points)) + "\n};")
+print("// \\p{Han}: newer than PCRE2's.")
+print("static constexpr uint32_t kHan[][2] = {")
+print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in ranges(matching(r"\p{Han}"))) + "\n};")
 print("// {letter, its lower case} where Python's Unicode has none.")
 print("static constexpr uint32_t kNewLower[][2] = {")
 print("".join(f"{{0x{a:X},0x{b:X}}}," for a, b in new_lower) + "\n};")

@@ -5,6 +5,8 @@
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 
+#include <algorithm>
+
 namespace llmrt::text {
 namespace {
 
@@ -27,6 +29,14 @@ std::string strip(std::string_view text, bool left, bool right) {
     text = text.substr(0, last);
   }
   return std::string(text);
+}
+
+// Bytes of the first character.
+size_t first_length(std::string_view text) {
+  size_t next = 0;
+  if (!text.empty())
+    next_code_point(text, next);
+  return next;
 }
 
 template <class... Ts> struct Overloaded : Ts... { using Ts::operator()...; };
@@ -79,19 +89,39 @@ void Normalizer::add(const JsonView &json, int depth) {
   }
 }
 
-std::string Normalizer::apply(std::string_view input) const {
+std::string Normalizer::apply(std::string_view input, bool *keeps_start) const {
   std::string text(input);
+  size_t prepended = 0; // bytes in front of the text's own first character
+  auto dropped = [&](size_t bytes) {
+    if (keeps_start && bytes > prepended)
+      *keeps_start = false;
+    prepended -= std::min(prepended, bytes);
+  };
   for (const Step &step : steps_) {
     std::visit(Overloaded{
                    [&](Form form) { text = normalize(text, form); },
                    [&](Lowercase) { text = lowercase(text); },
-                   [&](StripAccents) { text = strip_accents(text); },
-                   [&](Strip s) { text = strip(text, s.left, s.right); },
-                   [&](const Prepend &p) {
-                     if (!text.empty())
-                       text.insert(0, p.content);
+                   [&](StripAccents) {
+                     if (strip_accents(text.substr(0, first_length(text))).empty())
+                       dropped(first_length(text));
+                     text = strip_accents(text);
                    },
-                   [&](const Replace &r) { text = r.pattern.replace(text, r.content); },
+                   [&](Strip s) {
+                     if (s.left)
+                       dropped(text.size() - strip(text, true, false).size());
+                     text = strip(text, s.left, s.right);
+                   },
+                   [&](const Prepend &p) {
+                     if (text.empty())
+                       return;
+                     text.insert(0, p.content);
+                     prepended += p.content.size();
+                   },
+                   [&](const Replace &r) {
+                     if (keeps_start && r.content.empty())
+                       dropped(r.pattern.match_at_start(text));
+                     text = r.pattern.replace(text, r.content);
+                   },
                },
                step);
     if (text.size() > kMaxText)

@@ -143,6 +143,15 @@ void Pattern::stretches(std::string_view text, std::vector<Stretch> &out) const 
     out.push_back({covered, text.size(), false});
 }
 
+size_t Pattern::match_at_start(std::string_view text) const {
+  std::vector<Stretch> parts;
+  stretches(text, parts);
+  size_t bytes = 0;
+  for (size_t i = 0; i < parts.size() && parts[i].is_match; ++i)
+    bytes = parts[i].end;
+  return bytes;
+}
+
 std::string Pattern::replace(std::string_view text, std::string_view content) const {
   std::vector<Stretch> parts;
   stretches(text, parts);

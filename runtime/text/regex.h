@@ -16,8 +16,8 @@ struct Stretch {
   bool is_match;
 };
 
-// The PCRE2 form of an Oniguruma pattern. Throws llmrt::Error on what has no PCRE2 equivalent (class
-// intersection, nested classes, interval followed by '+') and on results over 4 MiB.
+// The PCRE2 form of an Oniguruma pattern. Throws llmrt::Error on what has no PCRE2 equivalent that is known to be equal
+// (class intersection, most POSIX brackets and properties) and on results over 4 MiB.
 std::string translate_oniguruma(std::string_view pattern);
 
 bool pcre2_knows_script(std::string_view name); // "Han"
@@ -49,6 +49,8 @@ public:
   const std::string &text() const { return text_; } // of a literal, never empty
   void stretches(std::string_view text, std::vector<Stretch> &out) const;
   // `text` with every match replaced. Throws llmrt::Error if that is longer than 1 GiB.
+  // Bytes of a match that begins the text; 0 if there is none.
+  size_t match_at_start(std::string_view text) const;
   std::string replace(std::string_view text, std::string_view content) const;
 
 private:

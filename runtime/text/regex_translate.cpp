@@ -5,7 +5,7 @@
 //   \v        the one character U+000B                -> \x{0B}
 //   [:digit:] different                               -> explicit ranges
 //   \p{Gc}    different Unicode versions              -> explicit ranges of the `tokenizers` package's version
-//   \p{Han}   PCRE2 means script extensions           -> \p{sc:Han}
+//   \p{Thai}  PCRE2 means script extensions           -> \p{sc:Thai}; \p{Han} -> explicit ranges
 //   \h        hex digit, in PCRE2 horizontal space    -> [0-9A-Fa-f]
 //   (?m)      "dot matches newline", PCRE2's (?s)     -> (?s)
 //   \uHHHH    unknown to PCRE2                        -> \x{HHHH}
@@ -74,6 +74,8 @@ std::optional<CodePointRanges> named_set(std::string_view name) {
       plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   if (plain == "space")
     return ranges_of_space();
+  if (plain == "han")
+    return ranges_of_han();
   std::string category = plain;
   for (auto [long_name, short_name] : kCategories)
     if (plain == long_name)

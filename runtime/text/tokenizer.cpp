@@ -95,7 +95,7 @@ void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, bool pa
                                    EncodeScratch &scratch, std::vector<int32_t> &out) const {
   std::string normalized;
   if (!normalizer.empty()) {
-    normalized = normalizer.apply(text);
+    normalized = normalizer.apply(text, &at_start);
     text = normalized;
   }
   if (!added.has_normalized())

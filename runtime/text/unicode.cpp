@@ -131,6 +131,13 @@ CodePointRanges ranges_of_word() {
   return collect([](uint32_t cp) { return is_word(cp); });
 }
 
+CodePointRanges ranges_of_han() {
+  CodePointRanges out;
+  for (auto [first, last] : kHan)
+    out.emplace_back(first, last);
+  return out;
+}
+
 CodePointRanges complement(const CodePointRanges &ranges) {
   CodePointRanges out;
   uint32_t next = 0;

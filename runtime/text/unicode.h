@@ -74,6 +74,7 @@ using CodePointRanges = std::vector<std::pair<uint32_t, uint32_t>>; // inclusive
 CodePointRanges ranges_of_category(std::string_view name);
 CodePointRanges ranges_of_space();
 CodePointRanges ranges_of_word();
+CodePointRanges ranges_of_han();
 CodePointRanges complement(const CodePointRanges &ranges); // within U+0000..U+10FFFF
 
 } // namespace llmrt::text

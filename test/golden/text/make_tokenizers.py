@@ -288,6 +288,12 @@ def variants():
         split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"),
         {"type": "Digits", "individual_digits": True}, bl(False, False, False))})
     out["pre-smaug"] = ("llama3", {"model": {"ignore_merges": False}, "post_processor": None})
+    for name, normalizer in {
+            "strip": {"type": "Strip", "strip_left": True, "strip_right": False}, "accents": {"type": "StripAccents"},
+            "replace": {"type": "Replace", "pattern": {"Regex": r"^[\sA-M]+"}, "content": ""},
+            "prepend-strip": {"type": "Sequence", "normalizers": [
+                {"type": "Prepend", "prepend": "  "}, {"type": "Strip", "strip_left": True, "strip_right": True}]}}.items():
+        out[f"metaspace-first-{name}"] = ("mistral", {"normalizer": normalizer})
     out["added-normalized"] = ("llama2", {"+added_tokens": [
         at("<think>"), at("<|im_start|>", special=True, normalized=False), at("human"), at("<|endoftext|>", rstrip=True, normalized=False)]})
     for scheme in ("first", "always", "never"):

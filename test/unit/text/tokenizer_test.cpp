@@ -131,6 +131,17 @@ TEST(Tokenizer, SpacesThatOneAddedTokenHasSwallowedAreNotAnother) {
   EXPECT_EQ(t->encode("a\n\n<s>", false), (std::vector<int32_t>{0, 4, 3}));
 }
 
+// Ideographs of Unicode 15 and 15.1, which PCRE2 10.42 does not know.
+TEST(Tokenizer, HanIsWhatTheTokenizersPackageTakesForIt) {
+  json doc = small();
+  doc["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "\\p{Han}|[^ab\\p{Han}]"}}}, {"content", "a"}};
+  auto t = Tokenizer::from_json(doc.dump());
+  EXPECT_EQ(t->encode("b\u4E00\U00031350\U0002EBF0b", false), (std::vector<int32_t>{1, 0, 0, 2}));
+  doc["normalizer"]["pattern"]["Regex"] = "\\P{Han}";
+  t = Tokenizer::from_json(doc.dump());
+  EXPECT_EQ(t->encode("b\U00031350c", false), (std::vector<int32_t>{0, 0}));
+}
+
 // Letters whose lower case is newer than utf8proc 2.8.
 TEST(Tokenizer, LowercaseOfNewLetters) {
   EXPECT_EQ(lowercase("\u1C89A\uA7CB\U00010D50\U00016EA0\u0130"), "\u1C8Aa\u0264\U00010D70\U00016EBBi\u0307");
