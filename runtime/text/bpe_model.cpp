@@ -64,14 +64,16 @@ BpeModel BpeModel::from_json(const JsonView &json, bool bytes) {
   m.fuse_unk_ = json.boolean_or("fuse_unk", false);
   m.ignore_merges_ = json.boolean_or("ignore_merges", false);
   m.read_vocab(json.at("vocab"));
+  m.prepare_bytes();
   if (auto unk = json.find("unk_token")) {
-    auto id = m.vocab_.find(unk->string());
-    if (id)
+    // Where every byte is a token, nothing is unknown; then it may as well be among the added tokens only.
+    const bool all_known =
+        bytes && std::all_of(std::begin(m.byte_symbol_), std::end(m.byte_symbol_), [](int32_t id) { return id >= 0; });
+    if (auto id = m.vocab_.find(unk->string()))
       m.unk_ = *id;
-    else if (!unk->string().empty())
+    else if (!unk->string().empty() && !all_known)
       unk->fail("is \"" + std::string(unk->string()) + "\", which is not in model.vocab.");
   }
-  m.prepare_bytes();
   m.read_merges(json.at("merges"));
   return m;
 }

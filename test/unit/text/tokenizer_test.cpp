@@ -110,6 +110,16 @@ TEST(TokenizerErrors, ExpressionsThatPcre2WouldReadDifferently) {
   EXPECT_NE(message.find("… repeats"), std::string::npos);
 }
 
+TEST(Tokenizer, AnUnknownTokenThatIsNeverNeededMayBeAnAddedOne) {
+  json doc = fixture("gpt2");
+  std::string plain = "a\u00e9 \U0001F600";
+  auto ids = Tokenizer::from_json(doc.dump())->encode(plain, false);
+  doc["model"]["unk_token"] = "<|nowhere|>";
+  EXPECT_EQ(Tokenizer::from_json(doc.dump())->encode(plain, false), ids);
+  doc["model"]["vocab"].erase("\u0100"); // the byte 0
+  EXPECT_NE(refusal(doc).find("model.unk_token is \"<|nowhere|>\", which is not in model.vocab"), std::string::npos);
+}
+
 TEST(TokenizerErrors, TwoPostProcessorsThatAddTokens) {
   json doc = small();
   json bert = {{"type", "BertProcessing"}, {"cls", {"a", 0}}, {"sep", {"b", 1}}};
