@@ -89,8 +89,8 @@ std::string ggufName(const std::string &canonical) {
   return canonical;
 }
 
-// Would a tensor of this name, left out, change what the model computes? Tables of angles would not, nor what lies beyond
-// the layers (heads that predict further tokens).
+// Would a tensor of this name, left out, change what the model computes? Tables of angles would not, nor what
+// lies beyond the layers (heads that predict further tokens).
 bool changesTheModel(std::string_view name, int64_t layers) {
   if (name.starts_with("output") || name.starts_with("token_embd"))
     return true;
@@ -290,10 +290,12 @@ void GgufImporter::readArchitecture() {
   std::snprintf(shortest, sizeof shortest, "%.7g", *eps);
   model_.rmsEps = std::strtod(shortest, nullptr);
   if (!(model_.rmsEps > 0 && model_.rmsEps < 1))
-    fail(quote(key("attention.layer_norm_rms_epsilon")) + " is " + shortest + "; it must lie between 0 and 1");
+    fail(quote(key("attention.layer_norm_rms_epsilon")) + " is " + shortest +
+         "; it must lie between 0 and 1");
   model_.attentionScale = main().number(key("attention.scale")).value_or(0);
   if (!(model_.attentionScale >= 0) || !std::isfinite(model_.attentionScale))
-    fail(quote(key("attention.scale")) + " is " + std::to_string(model_.attentionScale) + "; it must be positive");
+    fail(quote(key("attention.scale")) + " is " + std::to_string(model_.attentionScale) +
+         "; it must be positive");
   if (model_.attentionScale == 0)
     model_.attentionScale = 1.0 / std::sqrt(static_cast<double>(model_.headDim));
 

@@ -31,7 +31,8 @@ std::string tokenText(const Json &config, const char *key) {
   value->fail("expected a token as a string or as an object with \"content\", found " + value->text());
 }
 
-// The tokens that a tokenizer_config.json or special_tokens_map.json adds to a tokenizer, as far as `to` lacks them.
+// The tokens that a tokenizer_config.json or special_tokens_map.json adds to a tokenizer, as far as `to`
+// lacks them.
 void collectAddedTokens(const Json &config, std::vector<std::string> &to) {
   auto add = [&](const Json &token) {
     std::optional<Json> content = token.isObject() ? token.get("content") : std::optional<Json>(token);
@@ -74,8 +75,8 @@ std::string chatTemplate(const Json &config, ModelSpec &model) {
 }
 
 // Finds the id of each wanted token in tokenizer.json: in added_tokens, else in model.vocab (an object of
-// token -> id). Added tokens have the vocabulary's ids, else the next ones after it, as the `tokenizers` package and
-// llmrt give them, whatever the entries say.
+// token -> id). Added tokens have the vocabulary's ids, else the next ones after it, as the `tokenizers`
+// package and llmrt give them, whatever the entries say.
 class TokenizerIndex {
 public:
   TokenizerIndex(const std::string &text, const std::string &name) {
@@ -135,7 +136,8 @@ private:
       const int64_t given = known ? *known : next++;
       added_[content] = given;
       if (!item["id"].get(id) && id != given && renumbered_++ == 0)
-        firstRenumbered_ = quote(std::string(content)) + " has " + std::to_string(given) + ", not " + std::to_string(id);
+        firstRenumbered_ =
+            quote(std::string(content)) + " has " + std::to_string(given) + ", not " + std::to_string(id);
     }
   }
 
@@ -256,19 +258,21 @@ void readHfText(const std::string &folder, ModelSpec &model) {
   model.text.tokenizerJson = readTextFile(path, kMaxTokenizerBytes);
   TokenizerIndex index(model.text.tokenizerJson, path);
   if (index.renumbered() > 0)
-    model.warnings.push_back(path + ": " + std::to_string(index.renumbered()) +
-                             " added tokens have other ids than their entries say, since the tokenizers package counts on "
-                             "from the vocabulary's size: " +
-                             index.firstRenumbered());
+    model.warnings.push_back(
+        path + ": " + std::to_string(index.renumbered()) +
+        " added tokens have other ids than their entries say, since the tokenizers package counts on "
+        "from the vocabulary's size: " +
+        index.firstRenumbered());
   std::erase_if(added, [&](const std::string &token) { return index.idOf(token).has_value(); });
   if (!added.empty()) {
     std::vector<std::string> quoted;
     for (const std::string &token : added)
       quoted.push_back(quote(token));
-    model.warnings.push_back(path + " lacks " + std::to_string(added.size()) + " token(s) that tokenizer_config.json adds (" +
-                             listText(quoted, 3) +
-                             "), so they are ordinary text here; transformers adds them as it loads: save the tokenizer "
-                             "again with AutoTokenizer's save_pretrained");
+    model.warnings.push_back(
+        path + " lacks " + std::to_string(added.size()) + " token(s) that tokenizer_config.json adds (" +
+        listText(quoted, 3) +
+        "), so they are ordinary text here; transformers adds them as it loads: save the tokenizer "
+        "again with AutoTokenizer's save_pretrained");
   }
   if (!model.text.eosToken.empty()) {
     if (std::optional<int64_t> id = index.idOf(model.text.eosToken); id && *id >= 0 && *id <= INT32_MAX)

@@ -48,8 +48,8 @@ public:
     int32_t id; // -1: ordinary text
   };
 
-  // Ids are given as the `tokenizers` package gives them, whatever the entries say: the vocabulary's, else one after
-  // the other from its size on.
+  // Ids are given as the `tokenizers` package gives them, whatever the entries say: the vocabulary's, else
+  // one after the other from its size on.
   static AddedTokens from_json(const JsonView &json, const TokenTable &vocab, const Normalizer &normalizer);
 
   const std::vector<AddedToken> &tokens() const { return tokens_; }

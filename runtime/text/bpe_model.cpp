@@ -67,8 +67,8 @@ BpeModel BpeModel::from_json(const JsonView &json, bool bytes) {
   m.prepare_bytes();
   if (auto unk = json.find("unk_token")) {
     // Where every byte is a token, nothing is unknown; then it may as well be among the added tokens only.
-    const bool all_known =
-        bytes && std::all_of(std::begin(m.byte_symbol_), std::end(m.byte_symbol_), [](int32_t id) { return id >= 0; });
+    const bool all_known = bytes && std::all_of(std::begin(m.byte_symbol_), std::end(m.byte_symbol_),
+                                                [](int32_t id) { return id >= 0; });
     if (auto id = m.vocab_.find(unk->string()))
       m.unk_ = *id;
     else if (!unk->string().empty() && !all_known)

@@ -64,26 +64,30 @@ Family llama3() {
   return {json::array({split(std::string(kTiktokenHead) + R"(\p{N}{1,3})" + kTiktokenTail)}), false, false,
           true, true};
 }
-// Llama 3's expression without its rule for whole words (Smaug), and with lines apart from punctuation (Seed-Coder).
+// Llama 3's expression without its rule for whole words (Smaug), and with lines apart from punctuation
+// (Seed-Coder).
 Family smaug() {
   Family f = llama3();
   f.ignore_merges = f.add_bos = false;
   return f;
 }
 Family seed_coder() {
-  return {json::array({split(std::string(kTiktokenHead) +
-                             R"(\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)")})};
+  return {json::array(
+      {split(std::string(kTiktokenHead) + R"(\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)")})};
 }
 // Mistral Nemo, Ministral, Mistral Small 3, Devstral.
 Family tekken() {
-  constexpr const char *kUpper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", *kLower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
+  constexpr const char *kUpper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
+                       *kLower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
   const std::string before = R"([^\r\n\p{L}\p{N}]?)";
   return {json::array({split(before + kUpper + "*" + kLower + "+|" + before + kUpper + "+" + kLower +
                              R"(*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}),
           false, false, true, true};
 }
 Family deepseek_coder() {
-  return {json::array({split("[\r\n]"), split(R"(\s?\p{L}+)"), split(R"(\s?\p{P}+)"),
+  return {json::array({split("[\r\n]"),
+                       split(R"(\s?\p{L}+)"),
+                       split(R"(\s?\p{P}+)"),
                        split(R"([\x{4e00}-\x{9fa5}\x{800}-\x{4e00}\x{ac00}-\x{d7ff}]+)"),
                        {{"type", "Digits"}, {"individual_digits", true}}})};
 }

@@ -20,8 +20,9 @@ public:
 
   bool empty() const { return steps_.empty(); }
 
-  // `text` must be valid UTF-8. Throws llmrt::Error if the result would exceed 1 GiB. `keeps_start` (if given) becomes
-  // false where the first character of `text` is dropped, so that the result no longer begins where the text does.
+  // `text` must be valid UTF-8. Throws llmrt::Error if the result would exceed 1 GiB. `keeps_start` (if
+  // given) becomes false where the first character of `text` is dropped, so that the result no longer begins
+  // where the text does.
   std::string apply(std::string_view text, bool *keeps_start = nullptr) const;
 
 private:

@@ -55,7 +55,8 @@ void PostProcessor::set_frame(const JsonView &json, Frame frame) {
   if (frame.before.empty() && frame.after.empty())
     return;
   if (!frame_.before.empty() || !frame_.after.empty())
-    json.fail("is the second post-processor that adds tokens; only one is supported: put all into one template.");
+    json.fail(
+        "is the second post-processor that adds tokens; only one is supported: put all into one template.");
   frame_ = std::move(frame);
 }
 

@@ -253,8 +253,9 @@ void PreTokenizer::run(const Split &split, bool, Words &words) {
 }
 
 void PreTokenizer::run(const Digits &digits, bool, Words &words) {
-  split_spans(words, digits.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false,
-              [](std::string_view part, std::vector<Stretch> &out) { character_stretches(part, is_numeric, out); });
+  split_spans(
+      words, digits.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false,
+      [](std::string_view part, std::vector<Stretch> &out) { character_stretches(part, is_numeric, out); });
 }
 
 void PreTokenizer::run(const Punctuation &punctuation, bool, Words &words) {

@@ -33,7 +33,8 @@ enum class PrependScheme { kFirst, kNever, kAlways };
 class PreTokenizer {
 public:
   PreTokenizer() = default; // no splitting: the whole text is one word
-  // Supported: ByteLevel, Split, Digits, Punctuation, Metaspace, Sequence. Throws llmrt::Error for any other type.
+  // Supported: ByteLevel, Split, Digits, Punctuation, Metaspace, Sequence. Throws llmrt::Error for any other
+  // type.
   static PreTokenizer from_json(const JsonView &json);
 
   // True if the last step is ByteLevel. Its mapping of bytes to printable characters is then left to

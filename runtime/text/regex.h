@@ -16,8 +16,8 @@ struct Stretch {
   bool is_match;
 };
 
-// The PCRE2 form of an Oniguruma pattern. Throws llmrt::Error on what has no PCRE2 equivalent that is known to be equal
-// (class intersection, most POSIX brackets and properties) and on results over 4 MiB.
+// The PCRE2 form of an Oniguruma pattern. Throws llmrt::Error on what has no PCRE2 equivalent that is known
+// to be equal (class intersection, most POSIX brackets and properties) and on results over 4 MiB.
 std::string translate_oniguruma(std::string_view pattern);
 
 bool pcre2_knows_script(std::string_view name); // "Han"

@@ -4,9 +4,9 @@
 //   \b        over \w, likewise                       -> look-around
 //   \v        the one character U+000B                -> \x{0B}
 //   [:digit:] different                               -> explicit ranges
-//   \p{Gc}    different Unicode versions              -> explicit ranges of the `tokenizers` package's version
-//   \p{Thai}  PCRE2 means script extensions           -> \p{sc:Thai}; \p{Han} -> explicit ranges
-//   \h        hex digit, in PCRE2 horizontal space    -> [0-9A-Fa-f]
+//   \p{Gc}    different Unicode versions              -> explicit ranges of the `tokenizers` package's
+//   version \p{Thai}  PCRE2 means script extensions           -> \p{sc:Thai}; \p{Han} -> explicit ranges \h
+//   hex digit, in PCRE2 horizontal space    -> [0-9A-Fa-f]
 //   (?m)      "dot matches newline", PCRE2's (?s)     -> (?s)
 //   \uHHHH    unknown to PCRE2                        -> \x{HHHH}
 //   ^ and $   always at line borders                  -> compiled with PCRE2_MULTILINE
@@ -130,8 +130,7 @@ private:
   }
 
   [[noreturn]] void fail(const std::string &problem) const {
-    throw Error("tokenizer.json: the regular expression " + shown() + " " + problem +
-                ".");
+    throw Error("tokenizer.json: the regular expression " + shown() + " " + problem + ".");
   }
 
   void add_ranges(const CodePointRanges &ranges) {
@@ -273,7 +272,8 @@ private:
         if (in_[pos_ - 1] == '-' && in_[pos_ - 2] != '[')
           fail("has a range that ends with a class, which is not supported; write the class out");
         if (in_.substr(pos_, 2) == "[^" || in_.substr(pos_, 2) == "[]" || in_.substr(pos_, 2) == "[-")
-          fail("nests a character class that begins with ^, ] or - in another, which is not supported; write the "
+          fail("nests a character class that begins with ^, ] or - in another, which is not supported; write "
+               "the "
                "class out");
         ++nested;
         ++pos_;
@@ -315,7 +315,8 @@ private:
     if (close + 1 < in_.size() && in_[close + 1] == '+') {
       std::string_view least = body.substr(0, body.find(','));
       if ((least != "" && least != "0" && least != "1") || body.ends_with(",0") || body == "0")
-        fail("repeats an interval with '+', which is supported from 0 or 1 on only; put the interval into a group");
+        fail("repeats an interval with '+', which is supported from 0 or 1 on only; put the interval into a "
+             "group");
       out_ += least == "1" ? '+' : '*';
       pos_ = close + 2;
       return;

@@ -103,7 +103,8 @@ bool is_punctuation(char32_t cp) {
   if (cp < 0x80)
     return cp > 0x20 && cp < 0x7F && !(cp >= '0' && cp <= '9') && !((cp | 0x20) >= 'a' && (cp | 0x20) <= 'z');
   Category c = category(cp);
-  return (c >= Category::Pc && c <= Category::Po) ? !within(kPunctuationMissing, cp) : within(kPunctuationExtra, cp);
+  return (c >= Category::Pc && c <= Category::Po) ? !within(kPunctuationMissing, cp)
+                                                  : within(kPunctuationExtra, cp);
 }
 
 char32_t new_lowercase(char32_t cp) {

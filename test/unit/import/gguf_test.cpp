@@ -379,7 +379,8 @@ TEST(GgufImport, ShapesPlacesAndSizes) {
   EXPECT_TRUE(hasWarning(importGgufBytes(extra.file()), "1 tensor(s) are not used: \"blk.0.attn_rot_embd\""));
 }
 
-// llama.cpp refuses files with tensors that it would not use; here those are refused that would change the result.
+// llama.cpp refuses files with tensors that it would not use; here those are refused that would change the
+// result.
 TEST(GgufImport, TensorsThatTheModelWouldMiss) {
   auto with = [](const std::string &name) {
     TinyGguf tiny;
@@ -388,9 +389,12 @@ TEST(GgufImport, TensorsThatTheModelWouldMiss) {
     b.tensor(name, {64}, kF32, 256);
     return b.file();
   };
-  for (const char *name : {"blk.0.attn_norm.bias", "blk.1.attn_sub_norm.weight", "token_embd_norm.weight", "output_norm.bias"})
-    expectImportError(with(name), {"holds 1 tensor(s) that \"llama\" models do not have: \"" + std::string(name) + "\""});
-  for (const char *name : {"blk.0.rope_freqs.weight", "blk.99.nextn.eh_proj.weight", "blk.x", "foo", "blk.99999999999999999999.a"})
+  for (const char *name :
+       {"blk.0.attn_norm.bias", "blk.1.attn_sub_norm.weight", "token_embd_norm.weight", "output_norm.bias"})
+    expectImportError(with(name),
+                      {"holds 1 tensor(s) that \"llama\" models do not have: \"" + std::string(name) + "\""});
+  for (const char *name : {"blk.0.rope_freqs.weight", "blk.99.nextn.eh_proj.weight", "blk.x", "foo",
+                           "blk.99999999999999999999.a"})
     EXPECT_TRUE(hasWarning(importGgufBytes(with(name)), "1 tensor(s) are not used")) << name;
 }
 

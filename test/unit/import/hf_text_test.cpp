@@ -50,7 +50,8 @@ TEST(HfText, EosFromVocabularyAndSpecialTokensMap) {
   EXPECT_EQ(model.text.bosTokenId, 1);
 }
 
-// The tokenizers package and llmrt count added tokens on from the vocabulary's size, whatever the entries say.
+// The tokenizers package and llmrt count added tokens on from the vocabulary's size, whatever the entries
+// say.
 TEST(HfText, AddedTokensHaveTheIdsThatTheyAreGiven) {
   Text text;
   json holes = tokenizer();
@@ -73,13 +74,17 @@ TEST(HfText, AddedTokensHaveTheIdsThatTheyAreGiven) {
 TEST(HfText, TokensThatTheTokenizerLacks) {
   Text text;
   text.folder.write("tokenizer.json", tokenizer());
+  text.folder.write(
+      "tokenizer_config.json",
+      json{{"added_tokens_decoder", {{"3", {{"content", "<|im_end|>"}}}, {"4", {{"content", "<x>"}}}}},
+           {"additional_special_tokens", {"<x>", "b", {{"content", "<y>"}}}},
+           {"extra_special_tokens", {{"image_token", "<z>"}, {"odd", 3}}}});
+  EXPECT_TRUE(hasWarning(
+      text.load(),
+      "tokenizer.json lacks 3 token(s) that tokenizer_config.json adds (\"<x>\", \"<y>\" and \"<z>\")"));
   text.folder.write("tokenizer_config.json",
-                    json{{"added_tokens_decoder", {{"3", {{"content", "<|im_end|>"}}}, {"4", {{"content", "<x>"}}}}},
-                         {"additional_special_tokens", {"<x>", "b", {{"content", "<y>"}}}},
-                         {"extra_special_tokens", {{"image_token", "<z>"}, {"odd", 3}}}});
-  EXPECT_TRUE(hasWarning(text.load(), "tokenizer.json lacks 3 token(s) that tokenizer_config.json adds (\"<x>\", \"<y>\" and \"<z>\")"));
-  text.folder.write("tokenizer_config.json",
-                    json{{"added_tokens_decoder", {{"3", {{"content", "<|im_end|>"}}}}}, {"additional_special_tokens", nullptr}});
+                    json{{"added_tokens_decoder", {{"3", {{"content", "<|im_end|>"}}}}},
+                         {"additional_special_tokens", nullptr}});
   EXPECT_FALSE(hasWarning(text.load(), "lacks"));
 }
 

@@ -55,22 +55,21 @@ TEST_P(GgufFamily, EqualsOriginal) {
   check_golden(gguf_to_tokenizer_json(g), std::string(golden ? golden : name) + ".golden.gz");
 }
 
-INSTANTIATE_TEST_SUITE_P(Pre, GgufFamily,
-                         testing::Values(FamilyCase{"gpt2", "gpt-2", ""},
-                                         FamilyCase{"smollm2-small", "smollm", ""},
-                                         FamilyCase{"llama3", "llama-bpe", "<|begin_of_text|>"},
-                                         FamilyCase{"qwen2", "qwen2", ""}, FamilyCase{"qwen3", "qwen2", ""},
-                                         FamilyCase{"llama3", "tekken", "<|begin_of_text|>", "variants/pre-tekken"},
-                                         FamilyCase{"llama3", "smaug-bpe", "", "variants/pre-smaug"},
-                                         FamilyCase{"qwen2", "seed-coder", "", "variants/pre-seed-coder"},
-                                         FamilyCase{"qwen2", "deepseek-coder", "", "variants/pre-deepseek-coder"},
-                                         FamilyCase{"smollm2-small", "minerva-7b", ""},
-                                         FamilyCase{"gpt2", "mellum", ""}),
-                         [](const auto &info) {
-                           std::string name = std::string(info.param.fixture) + info.param.pre;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Pre, GgufFamily,
+    testing::Values(FamilyCase{"gpt2", "gpt-2", ""}, FamilyCase{"smollm2-small", "smollm", ""},
+                    FamilyCase{"llama3", "llama-bpe", "<|begin_of_text|>"}, FamilyCase{"qwen2", "qwen2", ""},
+                    FamilyCase{"qwen3", "qwen2", ""},
+                    FamilyCase{"llama3", "tekken", "<|begin_of_text|>", "variants/pre-tekken"},
+                    FamilyCase{"llama3", "smaug-bpe", "", "variants/pre-smaug"},
+                    FamilyCase{"qwen2", "seed-coder", "", "variants/pre-seed-coder"},
+                    FamilyCase{"qwen2", "deepseek-coder", "", "variants/pre-deepseek-coder"},
+                    FamilyCase{"smollm2-small", "minerva-7b", ""}, FamilyCase{"gpt2", "mellum", ""}),
+    [](const auto &info) {
+      std::string name = std::string(info.param.fixture) + info.param.pre;
+      std::erase(name, '-');
+      return name;
+    });
 
 TEST(GgufSentencePiece, WithMergesEqualsLlama2) {
   GgufTokenizer g = from_fixture(fixture("llama2"), "llama", "");

@@ -105,7 +105,10 @@ TEST(TokenizerErrors, ExpressionsThatPcre2WouldReadDifferently) {
   EXPECT_NE(with("\\p{Script=Han}").find("not supported"), std::string::npos);
   EXPECT_NE(with("[[:punct:]]").find("uses [:punct:], which is not supported"), std::string::npos);
   // A long expression is cut between characters.
-  std::string message = with("x{2}+" + std::string(3 * 70, 'a').replace(100, 100, "中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中"));
+  std::string message = with(
+      "x{2}+" +
+      std::string(3 * 70, 'a')
+          .replace(100, 100, "中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中中"));
   EXPECT_EQ(repair_utf8(message), message);
   EXPECT_NE(message.find("… repeats"), std::string::npos);
 }
@@ -117,17 +120,20 @@ TEST(Tokenizer, AnUnknownTokenThatIsNeverNeededMayBeAnAddedOne) {
   doc["model"]["unk_token"] = "<|nowhere|>";
   EXPECT_EQ(Tokenizer::from_json(doc.dump())->encode(plain, false), ids);
   doc["model"]["vocab"].erase("\u0100"); // the byte 0
-  EXPECT_NE(refusal(doc).find("model.unk_token is \"<|nowhere|>\", which is not in model.vocab"), std::string::npos);
+  EXPECT_NE(refusal(doc).find("model.unk_token is \"<|nowhere|>\", which is not in model.vocab"),
+            std::string::npos);
 }
 
 TEST(TokenizerErrors, TwoPostProcessorsThatAddTokens) {
   json doc = small();
   json bert = {{"type", "BertProcessing"}, {"cls", {"a", 0}}, {"sep", {"b", 1}}};
-  json nothing = {{"type", "TemplateProcessing"}, {"single", {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}};
+  json nothing = {{"type", "TemplateProcessing"},
+                  {"single", {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}};
   doc["post_processor"] = {{"type", "Sequence"}, {"processors", {nothing, bert, nothing}}};
   EXPECT_EQ(refusal(doc), "");
   doc["post_processor"]["processors"].push_back(bert);
-  EXPECT_NE(refusal(doc).find("post_processor.processors[3] is the second post-processor that adds tokens"), std::string::npos);
+  EXPECT_NE(refusal(doc).find("post_processor.processors[3] is the second post-processor that adds tokens"),
+            std::string::npos);
 }
 
 TEST(Tokenizer, SpacesThatOneAddedTokenHasSwallowedAreNotAnother) {
@@ -144,7 +150,8 @@ TEST(Tokenizer, SpacesThatOneAddedTokenHasSwallowedAreNotAnother) {
 // Ideographs of Unicode 15 and 15.1, which PCRE2 10.42 does not know.
 TEST(Tokenizer, HanIsWhatTheTokenizersPackageTakesForIt) {
   json doc = small();
-  doc["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "\\p{Han}|[^ab\\p{Han}]"}}}, {"content", "a"}};
+  doc["normalizer"] = {
+      {"type", "Replace"}, {"pattern", {{"Regex", "\\p{Han}|[^ab\\p{Han}]"}}}, {"content", "a"}};
   auto t = Tokenizer::from_json(doc.dump());
   EXPECT_EQ(t->encode("b\u4E00\U00031350\U0002EBF0b", false), (std::vector<int32_t>{1, 0, 0, 2}));
   doc["normalizer"]["pattern"]["Regex"] = "\\P{Han}";
