@@ -4,9 +4,9 @@
 //   \b        over \w, likewise                       -> look-around
 //   \v        the one character U+000B                -> \x{0B}
 //   [:digit:] different                               -> explicit ranges
-//   \p{Gc}    different Unicode versions              -> explicit ranges of the `tokenizers` package's
-//   version \p{Thai}  PCRE2 means script extensions           -> \p{sc:Thai}; \p{Han} -> explicit ranges \h
-//   hex digit, in PCRE2 horizontal space    -> [0-9A-Fa-f]
+//   \p{Gc}    different Unicode versions              -> explicit ranges of the package's version
+//   \p{Thai}  PCRE2 means script extensions           -> \p{sc:Thai}; \p{Han} -> explicit ranges
+//   \h        hex digit, in PCRE2 horizontal space    -> [0-9A-Fa-f]
 //   (?m)      "dot matches newline", PCRE2's (?s)     -> (?s)
 //   \uHHHH    unknown to PCRE2                        -> \x{HHHH}
 //   ^ and $   always at line borders                  -> compiled with PCRE2_MULTILINE
