@@ -84,7 +84,7 @@ private:
            op.op_type() != plan::OpKind::Recv;
   }
   size_t shadow_bytes(const plan::View &view) const {
-    return round_up(plan_.max_rows(plan_.buffer(rank_, view).rows()) * view.cols() * sizeof(float));
+    return round_up(size_t{plan_.max_rows(plan_.buffer(rank_, view).rows())} * view.cols() * sizeof(float));
   }
 
   // --- operands ------------------------------------------------------------------------------------------------

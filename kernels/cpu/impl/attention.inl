@@ -68,7 +68,7 @@ struct HeadRows {
             kv.page_size,
             kv.page_stride_bytes,
             row_bytes,
-            kv.kv_heads * kv.page_size * row_bytes};
+            (int64_t)kv.kv_heads * kv.page_size * row_bytes};
   }
   __attribute__((always_inline)) const char *key(int64_t pos) const {
     return base + pages[pos / page_size] * page_stride + pos % page_size * row_bytes;
