@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,8 +30,14 @@ void pause() {
 #endif
 }
 
+// Of the process's mask: taskset's, or a container's.
+int allowed_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(getpid(), sizeof(set), &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
+}
+
 int spins() {
-  static const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  static const int cores = allowed_cores();
   return live_threads.load(std::memory_order_relaxed) <= cores ? 1500 : 20; // about 30 us, or next to nothing
 }
 

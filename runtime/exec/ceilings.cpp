@@ -68,7 +68,7 @@ double matmul_rate(cpu::Team &team, cpu::DType type) {
 } // namespace
 
 Ceilings measure_host(plan::DType weight_type) {
-  cpu::Team team(static_cast<int>(allowed_cores().size()));
+  cpu::Team team(static_cast<int>(usable_cores()));
   const cpu::DType type = weight_type == plan::DType::F32   ? cpu::DType::f32
                           : weight_type == plan::DType::F16 ? cpu::DType::f16
                                                             : cpu::DType::bf16;

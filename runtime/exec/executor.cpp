@@ -34,7 +34,7 @@ public:
       : plan_(std::move(plan)) {
     HostMemory memory = plan_host_memory(*plan_, memory_limit_bytes());
     num_pages_ = memory.num_pages;
-    const unsigned cores = static_cast<unsigned>(allowed_cores().size());
+    const unsigned cores = usable_cores();
     const unsigned threads = options.threads ? options.threads : cores;
     const uint32_t count = plan_->num_ranks();
     unsigned running = 0;
@@ -92,6 +92,9 @@ public:
   unsigned max_in_flight() const override { return loop_->in_flight(); }
   std::string backend() const override { return "cpu"; }
   uint32_t num_pages() const override { return num_pages_; }
+  uint32_t step_tokens() const override {
+    return stands_in(*plan_) ? std::max(512u, plan_->root().limits()->max_num_seqs()) : UINT32_MAX;
+  }
 
   Ceilings measure_ceilings() override { return measure_host(plan_->root().model()->weight_dtype()); }
 

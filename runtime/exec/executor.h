@@ -146,6 +146,10 @@ public:
   // Pages of the KV pool that steps may name: the plan's, or fewer where CPUs stand in for GPUs with more memory.
   virtual uint32_t num_pages() const = 0;
 
+  // Tokens that a step should have at most: where CPUs stand in for GPUs, a step of as many as the plan allows may take longer than
+  // ranks wait for each other.
+  virtual uint32_t step_tokens() const { return UINT32_MAX; }
+
   // Whether StepBatch::sampling is heeded.
   virtual bool samples() const { return false; }
 

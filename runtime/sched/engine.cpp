@@ -64,6 +64,7 @@ public:
     if (can_run_ahead)
       max_in_flight_ = options.run_ahead ? 2 : 1;
     model_.num_pages = std::min(model_.num_pages, executor_->num_pages());
+    model_.max_batched_tokens = std::min(model_.max_batched_tokens, executor_->step_tokens());
     scheduler_ = std::make_unique<sched::Scheduler>(model_, options.prefix_cache, can_run_ahead ? 1 : max_in_flight_);
     if (executor_->samples())
       scheduler_->draw_on_device();

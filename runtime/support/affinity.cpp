@@ -1,6 +1,9 @@
 // Linux's view of allowed cores, thread binding and thread names.
 #include "runtime/support/affinity.h"
 
+#include "runtime/support/control_groups.h"
+
+#include <algorithm>
 #include <cstring>
 #include <pthread.h>
 #include <sched.h>
@@ -25,6 +28,11 @@ std::vector<int> allowed_cores() {
       return cores;
   }
   return {0};
+}
+
+unsigned usable_cores() {
+  static const unsigned cores = std::min(static_cast<unsigned>(allowed_cores().size()), group_limits().cores);
+  return cores;
 }
 
 void bind_this_thread(const std::vector<int> &cores) {

@@ -102,7 +102,7 @@ public:
       channel.slot_bytes = std::max<uint64_t>(channel.slot_bytes, 256); // pointers travel, not rows
     const double deadline = std::clamp(options.collective_timeout_s, 1e-3, 86400.0);
     world.timeout = std::chrono::nanoseconds(static_cast<int64_t>(deadline * 1e9));
-    world.cores_to_spare = count <= allowed_cores().size();
+    world.cores_to_spare = count <= usable_cores();
     world.trace = options.trace_collectives;
     world_ = comm::HostWorld::create(world);
 
@@ -229,7 +229,7 @@ private:
     }
     WeightLoad load;
     load.folder = options.plan_folder;
-    load.threads = options.threads ? options.threads : static_cast<unsigned>(allowed_cores().size());
+    load.threads = options.threads ? options.threads : usable_cores();
     if (options.on_progress)
       load.on_progress = [&](uint64_t done, uint64_t total) { options.on_progress({done, total}); };
     StagingSink sink(std::move(destinations));

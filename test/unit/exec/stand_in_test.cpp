@@ -161,6 +161,7 @@ TEST(StandIn, PagesFitAllSequencesAndThisMachine) {
   options.backend = "cpu";
   Driver driver(model, options);
   EXPECT_EQ(driver.executor->num_pages(), 64u);
+  EXPECT_EQ(driver.executor->step_tokens(), 512u); // what CPUs have by themselves, not what GPUs do in a step
   for (const RankMemory &rank : driver.executor->memory())
     EXPECT_LT(rank.kv, uint64_t{1} << 20) << "the pool is that of 64 pages";
   Sequence beyond;
