@@ -143,7 +143,7 @@ public:
   // The device of each rank, by number; ranks of one number share it. Empty: they all share one.
   virtual std::vector<int> placement() const { return {}; }
 
-  // Pages of the KV pool that steps may name: the plan's, or fewer where CPUs stand in for GPUs with more memory.
+  // Pages of the KV pool that steps may name: the plan's, or fewer where CPUs have less memory than the plan was made for.
   virtual uint32_t num_pages() const = 0;
 
   // Tokens that a step should have at most: where CPUs stand in for GPUs, a step of as many as the plan allows may take longer than

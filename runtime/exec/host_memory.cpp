@@ -33,7 +33,7 @@ HostMemory plan_host_memory(const plan::LoadedPlan &plan, uint64_t limit) {
     throw Error(ranks + std::to_string(touched) + " bytes for weights and activations, and this machine gives the process " +
                 std::to_string(limit) +
                 ": use a smaller --dtype, model or --max-batched-tokens, or a machine with more memory");
-  if (!stands_in(plan) || page_bytes == 0)
+  if (page_bytes == 0 || (!stands_in(plan) && memory.num_pages <= (limit - touched) / page_bytes))
     return memory;
   const uint64_t sequence = (uint64_t{limits.max_model_len()} + limits.page_size() - 1) / limits.page_size();
   const uint64_t room = (limit - touched) / 10 * 9 / page_bytes; // a tenth stays for scratch and the rest of the process

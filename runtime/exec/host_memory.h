@@ -18,8 +18,9 @@ struct HostMemory {
 // Whether any rank of the plan belongs on a GPU.
 bool stands_in(const plan::LoadedPlan &plan);
 
-// `limit`: bytes that this process may use. A plan for CPUs gets the pages that it says. Where CPUs stand in for GPUs,
-// the pages that filled the GPUs' memory are cut to what all sequences together can fill, and to what this machine holds.
+// `limit`: bytes that this process may use. A plan for CPUs gets the pages that it says, or what this machine holds of them, which
+// may have less memory than the one that it was made for. Where CPUs stand in for GPUs, the pages that filled the GPUs' memory are cut to
+// what all sequences together can fill, and to what this machine holds.
 // Throws llmrt::Error, before anything is allocated, where weights, activations and one sequence of max_model_len tokens
 // do not fit.
 HostMemory plan_host_memory(const plan::LoadedPlan &plan, uint64_t limit);

@@ -134,17 +134,25 @@ TEST(StandIn, PagesFitAllSequencesAndThisMachine) {
   wide.num_pages = 100000; // 4 sequences of 64 tokens in pages of 4 fill 64
   TinyModel model(wide);
   const uint64_t plenty = uint64_t{1} << 40;
-  EXPECT_EQ(plan_host_memory(*plan::testing::load(model.plan), plenty).num_pages, 100000u) << "a plan for CPUs";
+  uint64_t touched = 0, page = 0;
+  const auto add_up = [&](const plan::LoadedPlan &plan, const HostMemory &memory) {
+    touched = page = 0;
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      touched += memory.places[rank].bytes + plan.program(rank).arena_bytes();
+      page += plan.program(rank).kv()->page_bytes();
+    }
+  };
+  const auto for_cpus = plan::testing::load(model.plan);
+  const HostMemory whole = plan_host_memory(*for_cpus, plenty);
+  EXPECT_EQ(whole.num_pages, 100000u);
+  add_up(*for_cpus, whole);
+  EXPECT_EQ(plan_host_memory(*for_cpus, touched + page * 40).num_pages, 36u) << "made for a machine with more memory";
+
   move_to_gpus(model.plan);
   const auto loaded = plan::testing::load(model.plan);
   const HostMemory memory = plan_host_memory(*loaded, plenty);
   EXPECT_EQ(memory.num_pages, 64u);
-
-  uint64_t touched = 0, page = 0;
-  for (uint32_t rank = 0; rank < 2; ++rank) {
-    touched += memory.places[rank].bytes + loaded->program(rank).arena_bytes();
-    page += loaded->program(rank).kv()->page_bytes();
-  }
+  add_up(*loaded, memory);
   EXPECT_EQ(plan_host_memory(*loaded, touched + page * 40).num_pages, 36u);
   for (const auto &[limit, words] : {std::pair{touched - 1, "weights and activations, and"},
                                      std::pair{touched + page * 17, "one sequence of 64 tokens"}}) {
