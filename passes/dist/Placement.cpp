@@ -42,7 +42,7 @@ private:
   int64_t tp, pp;
 
   DeviceAttr device(int64_t i) const { return topology.getDevices()[i]; }
-  std::string name(int64_t i) const { return "'" + device(i).getId().str() + "'"; }
+  std::string name(int64_t i) const { return ("'" + device(i).getId() + "'").str(); }
   bool sameHost(LinkAttr link) const { return device(link.getA()).getHost() == device(link.getB()).getHost(); }
   SmallVector<SmallVector<int64_t>> components() const;
   std::pair<Groups, double> pickGroups(ArrayRef<int64_t> devices) const;
