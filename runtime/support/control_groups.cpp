@@ -8,7 +8,7 @@ namespace llmrt {
 
 namespace {
 
-// A file's first numbers; what is none ("max") ends them, and -1 stands for no limit in version 1.
+// A file's number, where there is one: "max" is none, and version 1 has -1 for no limit of processor time.
 template <typename T> bool read(const std::string &path, T &first) { return static_cast<bool>(std::ifstream(path) >> first); }
 
 void at_most(GroupLimits &limits, double quota, double period) {
@@ -27,19 +27,18 @@ void read_folder(const std::string &folder, GroupLimits &limits) {
     at_most(limits, quota, period);
 }
 
-// The folder of a group and those above it. A container may see its own group as the root, under a path that leads nowhere.
+// The folder of a group and those above it, up to the mount. A container may see its own group as that, under a path that leads nowhere.
 void read_chain(const std::string &mount, std::string path, GroupLimits &limits) {
-  while (path.size() > 1) {
+  for (; path.size() > 1; path.resize(path.find_last_of('/')))
     read_folder(mount + path, limits);
-    path.resize(path.find_last_of('/'));
-  }
-  read_folder(mount, limits);
 }
 
 } // namespace
 
 GroupLimits group_limits(const std::string &self, const std::string &root) {
   GroupLimits limits;
+  for (const char *mount : {"", "/memory", "/cpu"}) // whatever `self` says, and where it cannot be read
+    read_folder(root + mount, limits);
   std::ifstream in(self);
   for (std::string line; std::getline(in, line);) { // number:controllers:path
     const size_t controllers = line.find(':'), path = controllers == std::string::npos ? controllers : line.find(':', controllers + 1);
