@@ -33,16 +33,11 @@ void skinny_linear(const Linear &p, cudaStream_t stream);
 
 // Products of up to kWideMaxRows rows on Hopper, for weights so large that every multiprocessor has enough of them
 // (exec-select-kernels chooses); smaller ones, and more rows, are cuBLASLt's. `gate`: the first N / 2 columns gate the others,
-// as gated_act() of the product rounded to `act`, and out is [M, N / 2].
-inline constexpr int kWideMaxRows = 64, kWideFlags = 256;
-struct WideScratch {
-  void *parts;     // wide_parts_bytes(), 16-byte aligned, free for others between products
-  uint32_t *flags; // [kWideFlags], zeroed once, and this function's for ever
-};
-size_t wide_parts_bytes();
+// and out is [M, N / 2] = gate(first N / 2 columns) * the others, neither half rounded before; up to kWideMaxGatedRows rows.
+inline constexpr int kWideMaxRows = 128, kWideMaxGatedRows = 64;
 // Whether device, types and alignment are such that wide_linear() takes them: 16-bit types throughout, rows of 16 bytes.
 bool wide_linear_applies(const Linear &p, bool gated);
-void wide_linear(const Linear &p, std::optional<Activation> gate, const WideScratch &scratch, cudaStream_t stream);
+void wide_linear(const Linear &p, std::optional<Activation> gate, cudaStream_t stream);
 
 // Gated products of any number of rows on Hopper, for weights of several tiles for each multiprocessor: out [M, N / 2] =
 // kind(first N / 2 columns) * the others. Neither half is rounded before. For 16-bit types throughout, N / 2 a multiple of 8, rows of

@@ -1,43 +1,34 @@
-// Products of up to 64 rows and large weights on Hopper: the weight is streamed once, by all multiprocessors alike.
+// Products of some rows and large weights on Hopper: the weight is streamed once, by all multiprocessors alike.
 //
-// A block computes tiles of 128 weight rows (the M side of the warpgroup products) by all input rows (the N side, padded to
-// kBatch). One warp has the copy engine fill a ring of stages of 64 k each, the first weights before the previous kernel has
-// ended; two warpgroups of 64 weight rows multiply.
+// A block has all input rows (the M side of the warpgroup products, 64 for each of one or two warpgroups) and takes tiles of so many
+// weight rows (the N side) that all blocks together have one or two rounds of them. One thread has the copy engine fill a ring of
+// stages of 64 k, the first weights before the previous kernel has ended; the warpgroups multiply.
 //
-// The k blocks of all tiles are one line of work, cut into equal stretches (stream-K: Osama et al., 2023), so that no
-// multiprocessor is idle in a last round. Where a cut falls into a tile, the parts in front of it go to a workspace and the
-// block that has the tile's end adds them, in fixed order. Every block computes the part that it gives away first: who waits,
-// waits for blocks started before it, and hardly ever.
+// Where there are too few weight rows for that, the blocks of a cluster share a tile along k. Each then has some of the tile's columns
+// to finish: the others send it their sums of these, straight to its shared memory, and it adds them in fixed order.
 //
-// Results leave transposed through shared memory, in whole lines. A gated product takes gate and up rows in turns of eight into
-// one tile, so that the columns of both are at hand when a line leaves.
+// A gated product takes equally many gates and what they gate into a tile, so that a thread has both sums of an output.
 #include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/hopper.cuh"
-#include "kernels/cuda/linear.h"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/wide_shape.h"
 
 #ifdef LLMRT_HOPPER
 #include "kernels/cuda/tensor_map.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #endif
 
 namespace llmrt::cuda {
 
-namespace {
-
-constexpr int kRows = 128, kBlockK = 64;
-constexpr int kConsumers = 256, kThreads = kConsumers + 32;
-
-} // namespace
-
-size_t wide_parts_bytes() { return static_cast<size_t>(device_limits().sms) * kRows * kWideMaxRows * sizeof(float); }
-
 bool wide_linear_applies(const Linear &p, bool gated) {
 #ifdef LLMRT_HOPPER
   const auto aligned = [](const void *data, int64_t ld) { return reinterpret_cast<uintptr_t>(data) % 16 == 0 && ld % 8 == 0; };
-  return device_limits().major == 9 && device_limits().sms <= kWideFlags && p.M <= kWideMaxRows && p.act != DType::f32 &&
+  return device_limits().major == 9 && p.M <= (gated ? kWideMaxGatedRows : kWideMaxRows) && p.act != DType::f32 &&
          p.act == p.weight_type && p.act == p.out_type && p.N % (gated ? 16 : 8) == 0 && p.N < 1 << 30 && p.K < 1 << 30 &&
          aligned(p.weight, p.K) && aligned(p.input, p.ld_input) && aligned(p.out, p.ld_out);
 #else
@@ -50,300 +41,374 @@ bool wide_linear_applies(const Linear &p, bool gated) {
 
 namespace {
 
+constexpr int kBlockK = 64;
+
 struct WideParams {
   CUtensorMap weight, input;
   void *out;
   int64_t ld_out;
   const float *bias;
-  float4 *parts;   // of each block
-  uint32_t *flags; // of each block: 1 while its part is there
-  int M, N;        // N of the weight: twice the output's where it is gated
-  int k_blocks, tiles;
-  bool gated;
+  int M, columns; // of the output
+  int k_blocks, tiles, splits, stages;
   Activation kind;
 };
 
-__device__ __forceinline__ uint32_t load_acquire(const uint32_t *from) {
-  uint32_t v;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
-  return v;
-}
-__device__ __forceinline__ void store_release(uint32_t *to, uint32_t v) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
-}
-__device__ __forceinline__ void sync_consumers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
-
-// A stretch of one tile's k blocks.
-struct Piece {
-  int tile, begin, end;
+// The k blocks of a block, one after the other, tile by tile.
+struct Walk {
+  int tile, begin, end, step;
+  __device__ Walk(const WideParams &p, int rank)
+      : tile(static_cast<int>(blockIdx.x) / p.splits), begin(p.k_blocks * rank / p.splits), end(p.k_blocks * (rank + 1) / p.splits),
+        step(static_cast<int>(gridDim.x) / p.splits) {}
 };
 
-// Where the stretch of a block begins in the line of work.
-__device__ __forceinline__ int64_t stretch_begin(const WideParams &p, int64_t block) {
-  return static_cast<int64_t>(p.tiles) * p.k_blocks * block / gridDim.x;
-}
+template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struct Wide {
+  static_assert(!(kGated && kSplit) && kColumns % 16 == 0);
+  static constexpr int kConsumers = kGroups * 128;
+  // Two warpgroups need more registers than threads get by themselves: they are handed those of a third, of which one thread copies.
+  static constexpr bool kHandsRegisters = kGroups == 2;
+  static constexpr int kThreads = kConsumers + (kHandsRegisters ? 128 : 32);
+  static constexpr int kInputBytes = kGroups * 64 * kBlockK * 2, kWeightBytes = kColumns * kBlockK * 2,
+                       kStageBytes = kInputBytes + kWeightBytes;
+  static constexpr int kQuads = kColumns / 8;                  // of a thread: two columns of two rows each
+  static constexpr int kQuadBytes = kConsumers * 4 * sizeof(float); // of all threads
+  using Sums = float[kColumns / 2];                            // of a thread; as warpgroup products leave them
 
-// The pieces of this block, from the end of its stretch to the beginning.
-struct Stretch {
-  int k_blocks, begin, end;
-  __device__ explicit Stretch(const WideParams &p)
-      : k_blocks(p.k_blocks), begin(static_cast<int>(stretch_begin(p, blockIdx.x))),
-        end(static_cast<int>(stretch_begin(p, blockIdx.x + 1))) {}
-  __device__ bool more() const { return begin < end; }
-  __device__ Piece next() {
-    const int tile = (end - 1) / k_blocks, from = max(begin, tile * k_blocks);
-    const Piece piece = {tile, from - tile * k_blocks, end - tile * k_blocks};
-    end = from;
-    return piece;
+  // Quad q of a tile is finished by block q % splits of the cluster.
+  static __host__ __device__ int most_quads(int splits) { return (kQuads + splits - 1) / splits; }
+  static __host__ __device__ int received_bytes(int splits) { return kSplit ? (splits - 1) * most_quads(splits) * kQuadBytes : 0; }
+  static int most_stages(int splits) { return std::min(12, (226 * 1024 - 1024 - 256 - received_bytes(splits)) / kStageBytes); }
+  static size_t bytes(int stages, int splits) { // aligned by hand
+    return static_cast<size_t>(1024 + stages * (kStageBytes + 16) + received_bytes(splits) + 8);
   }
-};
 
-// The k blocks of the stretch, one by one.
-struct Cursor {
-  Stretch stretch;
-  Piece at{};
-  bool more = true;
-  __device__ explicit Cursor(const WideParams &p) : stretch(p) { take(); }
-  __device__ void take() {
-    more = stretch.more();
-    if (more)
-      at = stretch.next();
-  }
-  __device__ void next() {
-    if (++at.begin == at.end)
-      take();
-  }
-};
-
-template <typename T, int kBatch> struct Wide {
-  static constexpr int kWeightBytes = kRows * kBlockK * 2, kStageBytes = kWeightBytes + kBatch * kBlockK * 2;
-  static constexpr int kLinesBytes = kBatch * 128; // results of 64 weight rows, one for each warpgroup
-  static constexpr int kFit = (226 * 1024 - 1024 - 256 - 2 * kLinesBytes) / kStageBytes, kStages = kFit < 10 ? kFit : 10;
-  static constexpr size_t kBytes = 1024 + kStages * kStageBytes + 2 * kLinesBytes + kStages * 16; // aligned by hand
-  static constexpr int kQuads = kBatch / 8; // of a thread's sums: eight input rows each
-  using Sums = float[kBatch / 2];           // of a thread; as warpgroup products leave them
-
-  static __device__ __forceinline__ void fetch_weight(const WideParams &p, const Piece &at, uint32_t stage, uint32_t full) {
-    barrier_expect(full, kStageBytes);
-    if (p.gated)
-      copy_box(stage, &p.weight, at.begin * kBlockK, 0, 0, at.tile * (kRows / 16), full, kEvictFirst);
+  static __device__ __forceinline__ void fetch_weight(const WideParams &p, int tile, int k, uint32_t stage, uint32_t full) {
+    barrier_expect(full, kWeightBytes + p.M * (kBlockK * 2));
+    if constexpr (kGated)
+      copy_box(stage + kInputBytes, &p.weight, k * kBlockK, tile * (kColumns / 2), 0, full, kEvictFirst);
     else
-      copy_box(stage, &p.weight, at.begin * kBlockK, at.tile * kRows, full, kEvictFirst);
+      copy_box(stage + kInputBytes, &p.weight, k * kBlockK, tile * kColumns, full, kEvictFirst);
   }
-  static __device__ __forceinline__ void fetch_input(const WideParams &p, const Piece &at, uint32_t stage, uint32_t full) {
-    copy_box(stage + kWeightBytes, &p.input, at.begin * kBlockK, 0, full, kEvictLast);
+  static __device__ __forceinline__ void fetch_input(const WideParams &p, int k, uint32_t stage, uint32_t full) {
+    copy_box(stage, &p.input, k * kBlockK, 0, full, kEvictLast);
   }
 
-  static __device__ void produce(const WideParams &p, uint32_t stages, uint32_t full, uint32_t empty) {
-    Cursor early(p);
-    for (int s = 0; s < kStages && early.more; ++s, early.next())
-      fetch_weight(p, early.at, stages + s * kStageBytes, full + s * 8);
+  static __device__ void produce(const WideParams &p, int rank, uint32_t stages, uint32_t full, uint32_t empty) {
+    Walk w(p, rank);
+    const int early = min(p.stages, w.end - w.begin);
+    for (int s = 0; s < early; ++s)
+      fetch_weight(p, w.tile, w.begin + s, stages + s * kStageBytes, full + s * 8);
     wait_for_previous();
-    Cursor c(p);
-    for (int s = 0; s < kStages && c.more; ++s, c.next())
-      fetch_input(p, c.at, stages + s * kStageBytes, full + s * 8);
-    for (int s = 0, use = 1; c.more; c.next()) {
-      barrier_wait(empty + s * 8, use & 1 ^ 1);
-      fetch_weight(p, c.at, stages + s * kStageBytes, full + s * 8);
-      fetch_input(p, c.at, stages + s * kStageBytes, full + s * 8);
-      if (++s == kStages)
-        s = 0, ++use;
-    }
+    for (int s = 0; s < early; ++s)
+      fetch_input(p, w.begin + s, stages + s * kStageBytes, full + s * 8);
+    int stage = early == p.stages ? 0 : early, use = early == p.stages;
+    for (int k = w.begin + early; w.tile < p.tiles; w.tile += w.step, k = w.begin)
+      for (; k < w.end; ++k) {
+        barrier_wait(empty + stage * 8, use & 1 ^ 1);
+        fetch_weight(p, w.tile, k, stages + stage * kStageBytes, full + stage * 8);
+        fetch_input(p, k, stages + stage * kStageBytes, full + stage * 8);
+        if (++stage == p.stages)
+          stage = 0, ++use;
+      }
   }
 
-  // Leaves this block's part of a tile for the block that has the end of it.
-  static __device__ __forceinline__ void give(const WideParams &p, const Sums &sums) {
-    float4 *mine = p.parts + blockIdx.x * (kQuads * kConsumers) + threadIdx.x;
+  // Calls f(quad) for those that this block finishes (`mine`) or for the others.
+  template <typename F> static __device__ __forceinline__ void each_quad(const WideParams &p, int rank, bool mine, F &&f) {
 #pragma unroll
     for (int q = 0; q < kQuads; ++q)
-      __stcg(mine + q * kConsumers, make_float4(sums[q * 4], sums[q * 4 + 1], sums[q * 4 + 2], sums[q * 4 + 3]));
-    __threadfence();
-    sync_consumers();
-    if (threadIdx.x == 0)
-      store_release(p.flags + blockIdx.x, 1);
+      if ((q % p.splits == rank) == mine)
+        f(q);
   }
 
-  // Adds the parts of the blocks that have the beginning of the tile.
-  static __device__ __forceinline__ void take(const WideParams &p, int tile, Sums &sums) {
-    const int64_t start = static_cast<int64_t>(tile) * p.k_blocks;
-    int first = static_cast<int>(start * gridDim.x / (static_cast<int64_t>(p.tiles) * p.k_blocks));
-    while (stretch_begin(p, first + 1) <= start)
-      ++first;
-    const int last = static_cast<int>(blockIdx.x);
-    for (int b = first + static_cast<int>(threadIdx.x); b < last; b += kConsumers)
-      while (load_acquire(p.flags + b) == 0) {
+  static __device__ __forceinline__ void exchange(const WideParams &p, int rank, Sums &sums, uint32_t received, uint32_t arrived) {
+    const auto place = [&](int from, int q) {
+      return received + (from * most_quads(p.splits) + q / p.splits) * kQuadBytes + threadIdx.x * 16;
+    };
+    cluster_wait(); // the others have begun, and await what comes
+    each_quad(p, rank, false, [&](int q) {
+      const int owner = q % p.splits, from = (rank - owner + p.splits) % p.splits - 1;
+      const float *s = sums + q * 4;
+      send(of_block(place(from, q), owner), make_float4(s[0], s[1], s[2], s[3]), of_block(arrived, owner));
+    });
+    wait_for_blocks(arrived, 0);
+    each_quad(p, rank, true, [&](int q) {
+      float *s = sums + q * 4;
+#pragma unroll 1
+      for (int from = 0; from < p.splits - 1; ++from) {
+        float4 v;
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(place(from, q)));
+        s[0] += v.x, s[1] += v.y, s[2] += v.z, s[3] += v.w;
       }
-    sync_consumers();
-    for (int b = first; b < last; ++b) {
-      const float4 *part = p.parts + b * (kQuads * kConsumers) + threadIdx.x;
+    });
+  }
+
+  // Of a quad's four sums: two columns of a row, and of the eighth row from there.
+  static __device__ __forceinline__ void store(const WideParams &p, int row, int column, uint32_t first, uint32_t second) {
+    T *out = static_cast<T *>(p.out) + row * p.ld_out + column;
+    if (row < p.M)
+      *reinterpret_cast<uint32_t *>(out) = first;
+    if (row + 8 < p.M)
+      *reinterpret_cast<uint32_t *>(out + 8 * p.ld_out) = second;
+  }
+  static __device__ __forceinline__ void add_bias(const float *bias, float *quad) {
+    const float a = bias[0], b = bias[1];
+    quad[0] += a, quad[1] += b, quad[2] += a, quad[3] += b;
+  }
+
+  template <Activation kKind> static __device__ __forceinline__ void write_gated(const WideParams &p, int row, int column, Sums &sums) {
 #pragma unroll
-      for (int q = 0; q < kQuads; ++q) {
-        const float4 v = __ldcg(part + q * kConsumers);
-        sums[q * 4] += v.x, sums[q * 4 + 1] += v.y, sums[q * 4 + 2] += v.z, sums[q * 4 + 3] += v.w;
-      }
+    for (int q = 0; q < kQuads / 2; ++q) {
+      const int at = column + q * 8;
+      if (at >= p.columns)
+        continue;
+      float *gate = sums + q * 4, *up = sums + (kQuads / 2 + q) * 4;
+      if (p.bias)
+        add_bias(p.bias + at, gate), add_bias(p.bias + p.columns + at, up);
+      store(p, row, at, pack<T>(activate<kKind>(gate[0]) * up[0], activate<kKind>(gate[1]) * up[1]),
+            pack<T>(activate<kKind>(gate[2]) * up[2], activate<kKind>(gate[3]) * up[3]));
     }
-    sync_consumers();
-    for (int b = first + static_cast<int>(threadIdx.x); b < last; b += kConsumers)
-      p.flags[b] = 0; // for the next product
   }
-
-  static __device__ __forceinline__ void add_bias(const WideParams &p, int tile, Sums &sums) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, half = p.N / 2;
-    const int row = tile * kRows + warp * 16 + lane / 4, column = tile * (kRows / 2) + warp * 8 + lane / 4;
-    const int low = p.gated ? column : row, high = p.gated ? half + column : row + 8;
-    const float b0 = low < (p.gated ? half : p.N) ? p.bias[low] : 0.0f, b1 = high < p.N ? p.bias[high] : 0.0f;
-#pragma unroll
-    for (int q = 0; q < kQuads; ++q)
-      sums[q * 4] += b0, sums[q * 4 + 1] += b0, sums[q * 4 + 2] += b1, sums[q * 4 + 3] += b1;
-  }
-
-  // Eight columns of a line in shared memory: as they are, or activation(gate) * up.
-  static __device__ __forceinline__ uint4 columns(const WideParams &p, const char *line, int chunk, int swap) {
-    if (!p.gated)
-      return *reinterpret_cast<const uint4 *>(line + (chunk ^ swap) * 16);
-    Eight<T> gate, up;
-    gate.load(reinterpret_cast<const T *>(line + (chunk * 2 ^ swap) * 16));
-    up.load(reinterpret_cast<const T *>(line + (chunk * 2 + 1 ^ swap) * 16));
-    uint32_t out[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      out[i] = pack<T>(activate(p.kind, gate.v[i * 2]) * up.v[i * 2], activate(p.kind, gate.v[i * 2 + 1]) * up.v[i * 2 + 1]);
-    return make_uint4(out[0], out[1], out[2], out[3]);
-  }
-
-  static __device__ __forceinline__ void write(const WideParams &p, int tile, const Sums &sums, char *both_lines) {
-    const int group = threadIdx.x / 128, thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
-    char *lines = both_lines + group * kLinesBytes;
-    // Where this lane's row of a matrix goes: lines are input rows, chunks eight weight rows, exchanged by the line.
-    const int to_line = lane / 16 * 8 + lane % 8, to_chunk = warp * 2 + lane / 8 % 2;
-    const uint32_t to = shared_address(lines) + to_line * 128 + (to_chunk ^ lane % 8) * 16;
-    asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); // the lines of the tile before have been read
-#pragma unroll
-    for (int pair = 0; pair < kQuads / 2; ++pair) {
-      const float *s = sums + pair * 8;
-      asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to + pair * 2048),
-                   "r"(pack<T>(s[0], s[1])), "r"(pack<T>(s[2], s[3])), "r"(pack<T>(s[4], s[5])), "r"(pack<T>(s[6], s[7]))
-                   : "memory");
+  static __device__ __forceinline__ void write(const WideParams &p, int rank, int tile, Sums &sums) {
+    const int lane = threadIdx.x % 32, row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
+    const int column = tile * (kGated ? kColumns / 2 : kColumns) + lane % 4 * 2;
+    if constexpr (kGated) {
+      if (p.kind == Activation::silu)
+        write_gated<Activation::silu>(p, row, column, sums);
+      else if (p.kind == Activation::gelu_tanh)
+        write_gated<Activation::gelu_tanh>(p, row, column, sums);
+      else
+        write_gated<Activation::gelu>(p, row, column, sums);
+    } else {
+      each_quad(p, rank, true, [&](int q) {
+        float *s = sums + q * 4;
+        const int at = column + q * 8;
+        if (at >= p.columns)
+          return;
+        if (p.bias)
+          add_bias(p.bias + at, s);
+        store(p, row, at, pack<T>(s[0], s[1]), pack<T>(s[2], s[3]));
+      });
     }
-    asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory");
-    const int chunks = p.gated ? 4 : 8, chunk = thread % chunks, column = ((tile * 2 + group) * chunks + chunk) * 8;
-    if (column >= (p.gated ? p.N / 2 : p.N))
-      return;
-    T *out = static_cast<T *>(p.out) + column;
-#pragma unroll 2
-    for (int m = thread / chunks; m < p.M; m += 128 / chunks)
-      *reinterpret_cast<uint4 *>(out + m * p.ld_out) = columns(p, lines + m * 128, chunk, m % 8);
   }
 
-  static __device__ void consume(const WideParams &p, uint32_t stages, char *lines, uint32_t full, uint32_t empty) {
+  static __device__ void consume(const WideParams &p, int rank, uint32_t stages, uint32_t full, uint32_t empty, uint32_t received,
+                                 uint32_t arrived) {
     const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
     int stage = 0, use = 0;
-    for (Stretch stretch(p); stretch.more();) {
-      const Piece piece = stretch.next();
+    for (Walk w(p, rank); w.tile < p.tiles; w.tile += w.step) {
       Sums sums;
 #pragma unroll
-      for (int i = 0; i < kBatch / 2; ++i)
-        sums[i] = 0;
+      for (float &s : sums)
+        s = 0;
       int before = -1;
-      for (int k = piece.begin; k < piece.end; ++k) {
+      for (int k = w.begin; k < w.end; ++k) {
         barrier_wait(full + stage * 8, use & 1);
-        const uint32_t weight = stages + stage * kStageBytes + group * (kWeightBytes / 2);
-        const uint32_t input = stages + stage * kStageBytes + kWeightBytes;
+        const uint32_t input = stages + stage * kStageBytes + group * (64 * kBlockK * 2), weight = stages + stage * kStageBytes + kInputBytes;
         wgmma_fence();
 #pragma unroll
         for (int s = 0; s < kBlockK / 16; ++s)
-          wgmma_ss<T>(sums, tile_descriptor(weight + s * 32, 0), tile_descriptor(input + s * 32, 0), 1);
+          wgmma_ss<T>(sums, tile_descriptor(input + s * 32, 0), tile_descriptor(weight + s * 32, 0), 1);
         wgmma_commit();
         wgmma_wait<1>();
         if (before >= 0 && lane == 0)
           barrier_arrive(empty + before * 8);
         before = stage;
-        if (++stage == kStages)
+        if (++stage == p.stages)
           stage = 0, ++use;
       }
       wgmma_wait<0>();
       hold(sums);
-      if (lane == 0)
+      if (before >= 0 && lane == 0)
         barrier_arrive(empty + before * 8);
-      if (piece.end < p.k_blocks) {
-        give(p, sums);
-        continue;
-      }
-      if (piece.begin > 0)
-        take(p, piece.tile, sums);
-      if (p.bias)
-        add_bias(p, piece.tile, sums);
-      write(p, piece.tile, sums, lines);
+      if constexpr (kSplit)
+        exchange(p, rank, sums, received, arrived);
+      write(p, rank, w.tile, sums);
     }
   }
 };
 
-template <typename T, int kBatch> __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant__ WideParams p) {
+template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit>
+__global__ void __launch_bounds__(Wide<T, kGroups, kColumns, kGated, kSplit>::kThreads, 1) wide_kernel(const __grid_constant__ WideParams p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  using W = Wide<T, kBatch>;
+  using W = Wide<T, kGroups, kColumns, kGated, kSplit>;
   extern __shared__ char raw[];
   let_next_start();
-  char *shared = raw + (1024 - shared_address(raw) % 1024) % 1024;
-  const uint32_t stages = shared_address(shared);
-  const uint32_t full = stages + W::kStages * W::kStageBytes + 2 * W::kLinesBytes, empty = full + W::kStages * 8;
-  if (threadIdx.x == kConsumers) {
+  const uint32_t stages = (shared_address(raw) + 1023) / 1024 * 1024, received = stages + p.stages * W::kStageBytes;
+  const uint32_t full = received + W::received_bytes(p.splits), empty = full + p.stages * 8, arrived = empty + p.stages * 8;
+  const int rank = kSplit ? static_cast<int>(cluster_rank()) : 0;
+  if (threadIdx.x == W::kConsumers) {
     prefetch_map(&p.weight);
     prefetch_map(&p.input);
-    for (int s = 0; s < W::kStages; ++s) {
+    for (int s = 0; s < p.stages; ++s) {
       barrier_init(full + s * 8, 1);
-      barrier_init(empty + s * 8, kConsumers / 32);
+      barrier_init(empty + s * 8, W::kConsumers / 32);
     }
+    if constexpr (kSplit)
+      barrier_init(arrived, 1);
     fence_barriers();
+    if constexpr (kSplit) // its own quads, from each of the others
+      barrier_expect(arrived, (p.splits - 1) * ((W::kQuads - rank + p.splits - 1) / p.splits) * W::kQuadBytes);
   }
   __syncthreads();
-  if (threadIdx.x < kConsumers)
-    W::consume(p, stages, shared + W::kStages * W::kStageBytes, full, empty);
-  else if (threadIdx.x == kConsumers)
-    W::produce(p, stages, full, empty);
+  if constexpr (kSplit)
+    cluster_arrive();
+  if (__shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0) < kGroups) {
+    if constexpr (W::kHandsRegisters)
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    W::consume(p, rank, stages, full, empty, received, arrived);
+  } else {
+    if constexpr (W::kHandsRegisters)
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if (threadIdx.x == W::kConsumers)
+      W::produce(p, rank, stages, full, empty);
+    __syncwarp();
+    if constexpr (kSplit)
+      cluster_wait();
+  }
 #endif
 }
 
-template <typename T, int kBatch>
-void launch_wide(const Linear &p, const std::optional<Activation> &gate, const WideScratch &scratch, cudaStream_t stream) {
-  constexpr int64_t kLeast = 4; // k blocks that are worth a block
+template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit>
+void launch_wide(const Linear &p, Activation kind, int splits, cudaStream_t stream) {
+  using W = Wide<T, kGroups, kColumns, kGated, kSplit>;
+  constexpr auto kKernel = wide_kernel<T, kGroups, kColumns, kGated, kSplit>;
   WideParams params;
-  params.out = p.out, params.ld_out = p.ld_out, params.bias = p.bias;
-  params.parts = static_cast<float4 *>(scratch.parts), params.flags = scratch.flags;
-  params.M = static_cast<int>(p.M), params.N = static_cast<int>(p.N);
-  params.k_blocks = static_cast<int>(ceil_div(p.K, kBlockK)), params.tiles = static_cast<int>(ceil_div(p.N, kRows));
-  params.gated = gate.has_value(), params.kind = gate.value_or(Activation::silu);
   const uint64_t M = static_cast<uint64_t>(p.M), N = static_cast<uint64_t>(p.N), K = static_cast<uint64_t>(p.K);
-  params.weight = gate ? tensor_map(p.act, p.weight, {K, 8, 2, N / 16}, {K * 2, N * K, K * 16}, {kBlockK, 8, 2, kRows / 16})
-                       : tensor_map(p.act, p.weight, {K, N}, {K * 2}, {kBlockK, kRows});
-  params.input = tensor_map(p.act, p.input, {K, M}, {static_cast<uint64_t>(p.ld_input) * 2}, {kBlockK, kBatch});
-  const int64_t work = int64_t{params.tiles} * params.k_blocks;
-  const int64_t blocks = std::clamp<int64_t>(work / kLeast, 1, device_limits().sms);
-  allow_shared_memory<wide_kernel<T, kBatch>>();
-  launch(wide_kernel<T, kBatch>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), Wide<T, kBatch>::kBytes, stream, params);
+  params.out = p.out, params.ld_out = p.ld_out, params.bias = p.bias, params.kind = kind;
+  params.M = static_cast<int>(p.M), params.columns = static_cast<int>(kGated ? p.N / 2 : p.N);
+  params.k_blocks = static_cast<int>(ceil_div(p.K, kBlockK)), params.tiles = static_cast<int>(ceil_div(p.N, kColumns));
+  params.splits = splits, params.stages = W::most_stages(splits);
+  params.weight = kGated ? tensor_map(p.act, p.weight, {K, N / 2, 2}, {K * 2, N * K}, {kBlockK, kColumns / 2, 2})
+                         : tensor_map(p.act, p.weight, {K, N}, {K * 2}, {kBlockK, kColumns});
+  // A box of no more rows than there are: rows beyond the array, though zeros, take longer to copy than those within.
+  params.input = tensor_map(p.act, p.input, {K, M}, {static_cast<uint64_t>(p.ld_input) * 2}, {kBlockK, static_cast<uint32_t>(p.M)});
+  const int blocks = kSplit ? params.tiles * splits : std::min(params.tiles, device_limits().sms);
+  allow_shared_memory<kKernel>();
+  launch_cluster(kKernel, dim3(static_cast<unsigned>(blocks)), dim3(W::kThreads), W::bytes(params.stages, splits),
+                 static_cast<unsigned>(splits), stream, params);
+}
+
+// Clusters of so many blocks, each with a multiprocessor to itself, that the current device runs at once. Asked of each device when it
+// is first wanted: a device that nobody uses must not be initialised.
+int clusters_at_once(int splits) {
+  constexpr int kMost = 64;
+  static std::array<std::array<std::atomic<int>, 9>, kMost> known{};
+  int device = 0, clusters = 0;
+  require(cudaGetDevice(&device), "device");
+  std::atomic<int> &here = known[static_cast<size_t>(device & (kMost - 1))][static_cast<size_t>(splits)];
+  if (const int count = here.load(std::memory_order_relaxed))
+    return count;
+  using W = Wide<__nv_bfloat16, 1, 64, false, true>;
+  constexpr auto kKernel = wide_kernel<__nv_bfloat16, 1, 64, false, true>;
+  allow_shared_memory<kKernel>();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(splits)), config.blockDim = dim3(W::kThreads);
+  config.dynamicSmemBytes = W::bytes(W::most_stages(splits), splits);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(splits), cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster, config.numAttrs = 1;
+  require(cudaOccupancyMaxActiveClusters(&clusters, kKernel, &config), "clusters");
+  here.store(clusters, std::memory_order_relaxed);
+  return clusters;
+}
+
+// X(columns) of tiles that are a block's, and of those that are shared.
+#define LLMRT_WIDE_WHOLE(X) X(112) X(128) X(144) X(160) X(192)
+#define LLMRT_WIDE_SPLIT(X) X(64) X(80) X(96) X(112) X(128) X(144)
+
+template <typename T, int kGroups>
+void launch_columns(const Linear &p, const std::optional<Activation> &gate, const WideShape &shape, cudaStream_t stream) {
+  const Activation kind = gate.value_or(Activation::silu);
+#define LLMRT_WIDE_CASE(n)                                                                                             \
+  if (shape.columns == n && shape.splits == 1) {                                                                       \
+    if constexpr (kGroups == 1)                                                                                        \
+      if (gate)                                                                                                        \
+        return launch_wide<T, 1, n, true, false>(p, kind, 1, stream);                                                  \
+    if (!gate)                                                                                                         \
+      return launch_wide<T, kGroups, n, false, false>(p, kind, 1, stream);                                             \
+  }
+  LLMRT_WIDE_WHOLE(LLMRT_WIDE_CASE)
+#undef LLMRT_WIDE_CASE
+#define LLMRT_WIDE_CASE(n)                                                                                             \
+  if (shape.columns == n && shape.splits > 1 && !gate)                                                                 \
+    return launch_wide<T, kGroups, n, false, true>(p, kind, shape.splits, stream);
+  LLMRT_WIDE_SPLIT(LLMRT_WIDE_CASE)
+#undef LLMRT_WIDE_CASE
+  throw std::logic_error("wide_linear() has no tiles of " + std::to_string(shape.columns) + " columns shared by " +
+                         std::to_string(shape.splits));
 }
 
 template <typename T>
-void launch_rows(const Linear &p, const std::optional<Activation> &gate, const WideScratch &scratch, cudaStream_t stream) {
-  if (p.M <= 32)
-    launch_wide<T, 32>(p, gate, scratch, stream);
+void launch_rows(const Linear &p, const std::optional<Activation> &gate, const WideShape &shape, cudaStream_t stream) {
+  if (p.M <= 64)
+    launch_columns<T, 1>(p, gate, shape, stream);
   else
-    launch_wide<T, 64>(p, gate, scratch, stream);
+    launch_columns<T, 2>(p, gate, shape, stream);
 }
 
 } // namespace
 
-void wide_linear(const Linear &p, std::optional<Activation> gate, const WideScratch &scratch, cudaStream_t stream) {
+std::vector<WideShape> wide_shapes(int64_t N, int64_t K, bool gated) {
+  std::vector<WideShape> shapes;
+#define LLMRT_WIDE_ENTRY(n) shapes.push_back({n, 1});
+  LLMRT_WIDE_WHOLE(LLMRT_WIDE_ENTRY)
+#undef LLMRT_WIDE_ENTRY
+  if (gated)
+    return shapes;
+#define LLMRT_WIDE_ENTRY(n)                                                                                            \
+  for (int splits = 2; splits <= 8; splits *= 2)                                                                       \
+    if (ceil_div(N, n) <= clusters_at_once(splits) && ceil_div(K, kBlockK) >= splits)                                  \
+      shapes.push_back({n, splits});
+  LLMRT_WIDE_SPLIT(LLMRT_WIDE_ENTRY)
+#undef LLMRT_WIDE_ENTRY
+  return shapes;
+}
+
+// The least time, in elements of the weight that a multiprocessor's share of the memory reads meanwhile. What the blocks with the most to
+// do read beyond an even share counts by a third, for fewer multiprocessors read nearly as fast as all; rows of the input beside a
+// tile take a little, and what clusters send comes on top. Fitted to 20 weights on an H200 (`bench_cuda_kernels sweep-wide`): 0.8% behind
+// the best shape in the mean, 7% at worst.
+WideShape choose_wide_shape(int64_t M, int64_t N, int64_t K, bool gated) {
+  constexpr double kUneven = 0.3, kInput = 0.05, kSent = 200;
+  const double share = static_cast<double>(N) * static_cast<double>(K) / device_limits().sms;
+  WideShape best{};
+  double least = 0;
+  for (const WideShape &s : wide_shapes(N, K, gated)) {
+    const int64_t rounds = s.splits > 1 ? 1 : ceil_div(ceil_div(N, s.columns), device_limits().sms);
+    const double read = static_cast<double>(rounds * s.columns * ceil_div(ceil_div(K, kBlockK), s.splits) * kBlockK);
+    const double sent = kSent * static_cast<double>(ceil_div(M, 64)) * s.columns * (s.splits - 1) / s.splits;
+    const double cost = (share + kUneven * (read - share)) * (1 + kInput * static_cast<double>(M) / s.columns) + sent;
+    if (best.columns == 0 || cost < least)
+      best = s, least = cost;
+  }
+  return best;
+}
+
+void wide_linear(const Linear &p, std::optional<Activation> gate, const WideShape &shape, cudaStream_t stream) {
   if (p.M <= 0)
     return;
   if (p.act == DType::f16)
-    return launch_rows<__half>(p, gate, scratch, stream);
-  launch_rows<__nv_bfloat16>(p, gate, scratch, stream);
+    return launch_rows<__half>(p, gate, shape, stream);
+  launch_rows<__nv_bfloat16>(p, gate, shape, stream);
+}
+
+void wide_linear(const Linear &p, std::optional<Activation> gate, cudaStream_t stream) {
+  wide_linear(p, gate, choose_wide_shape(p.M, p.N, p.K, gate.has_value()), stream);
 }
 
 #else
 
-void wide_linear(const Linear &, std::optional<Activation>, const WideScratch &, cudaStream_t) {
+std::vector<WideShape> wide_shapes(int64_t, int64_t, bool) {
+  return {};
+}
+WideShape choose_wide_shape(int64_t, int64_t, int64_t, bool) {
+  return {};
+}
+void wide_linear(const Linear &, std::optional<Activation>, const WideShape &, cudaStream_t) {
   throw std::logic_error("wide_linear() was built without Hopper's instructions: ask wide_linear_applies() first");
+}
+void wide_linear(const Linear &p, std::optional<Activation> gate, cudaStream_t stream) {
+  wide_linear(p, gate, WideShape{}, stream);
 }
 
 #endif // LLMRT_HOPPER

@@ -46,7 +46,7 @@ inline uint64_t cpuAttentionScratch(uint64_t team, uint64_t qHeads, uint64_t kvH
 inline constexpr uint64_t kCudaProductWorkspace = 32 << 20;
 // linear.h: kSkinnyMaxRows and kWideMaxRows, up to which the kernels for few rows and for large weights serve a product;
 // and what stands for every number of rows.
-inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 64, kCudaAllRows = UINT32_MAX;
+inline constexpr int64_t kCudaStreamRows = 16, kCudaWideRows = 128, kCudaAllRows = UINT32_MAX;
 // What the kernels take: attention.h has attention() for head dimensions up to so many; rows.cu may keep a row of the residual in f32 in a
 // block's shared memory, of which some devices have 99 KiB; and a step's tokens are the rows of a grid.
 inline constexpr int64_t kCudaMostHeadDim = 256, kCudaMostResidual = 24 << 10, kCudaMostTokens = 65535;

@@ -1,5 +1,5 @@
 if(TARGET llmrt_cuda_kernels)
-  add_executable(bench_cuda_kernels bench_cuda_kernels.cu bench_gated.cpp)
+  add_executable(bench_cuda_kernels bench_cuda_kernels.cu bench_gated.cpp bench_wide.cpp)
   target_include_directories(bench_cuda_kernels PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(bench_cuda_kernels PRIVATE llmrt_cuda_kernels CUDA::cudart_static CUDA::cublasLt llmc_options)
   set_target_properties(bench_cuda_kernels PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/test/bin")

@@ -5,6 +5,7 @@
 #include "kernels/cuda/linear_shape.h"
 #include "kernels/cuda/narrow.h"
 #include "test/bench/bench_gated.h"
+#include "test/bench/bench_wide.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -419,7 +420,7 @@ static void bench_prefill(int seqs, int T, __nv_bfloat16 *data, __nv_bfloat16 *x
 }
 
 int main(int argc, char **argv) {
-  // Arguments: the parts wanted (layers, linear, wide, gated, attention, prefill, sample, rows, sweep, sweep-halves, sweep-gated, narrow);
+  // Arguments: the parts wanted (layers, linear, wide, gated, attention, prefill, sample, rows, sweep, sweep-halves, sweep-wide, sweep-gated, narrow);
   // none: all but the sweeps, of which narrow is one.
   auto named = [&](const char *part) { return std::any_of(argv + 1, argv + argc, [&](char *a) { return !std::strcmp(a, part); }); };
   auto wanted = [&](const char *part) { return argc == 1 || named(part); };
@@ -442,9 +443,10 @@ int main(int argc, char **argv) {
   bandwidth = pool / read_us / 1e6;
   std::printf("%s, %d SMs: read %.2f TB/s\n", prop.name, prop.multiProcessorCount, bandwidth);
 
-  const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},     {"gate_up 7B", 37888, 3584},
-                      {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 135M", 960, 576},
-                      {"o 135M", 576, 576},      {"gate_up 135M", 3072, 576}, {"down 135M", 576, 1536}};
+  const Shape shapes[] = {{"qkv 7B", 4608, 3584},   {"o 7B", 3584, 3584},       {"gate_up 7B", 37888, 3584},
+                      {"down 7B", 3584, 18944}, {"lm_head 7B", 152064, 3584}, {"qkv 14B", 7168, 5120},
+                          {"o 14B", 5120, 5120},    {"gate_up 14B", 27648, 5120}, {"down 14B", 5120, 13824},
+                          {"qkv 135M", 960, 576},   {"o 135M", 576, 576},      {"gate_up 135M", 3072, 576}, {"down 135M", 576, 1536}};
   const Shape halves[] = {{"qkv 72B/2", 5120, 8192},    {"o 72B/2", 8192, 4096}, {"gate_up 72B/2", 29568, 8192},
                           {"down 72B/2", 8192, 14784},  {"qkv 7B/2", 2304, 3584}, {"o 7B/2", 3584, 1792},
                           {"gate_up 7B/2", 18944, 3584}, {"down 7B/2", 3584, 9472}, {"lm_head 72B/2", 76032, 8192}};
@@ -488,33 +490,9 @@ int main(int argc, char **argv) {
     std::printf("\n");
   }
 
-  if (wanted("wide")) {
-    WideScratch scratch{};
-    CHECK(cudaMalloc(&scratch.parts, wide_parts_bytes()));
-    CHECK(cudaMalloc(&scratch.flags, kWideFlags * 4));
-    CHECK(cudaMemset(scratch.flags, 0, kWideFlags * 4));
-    std::vector<Shape> all(std::begin(shapes), std::end(shapes));
-    all.insert(all.end(), std::begin(halves), std::end(halves));
-    for (const Shape &s : all)
-      for (bool gated : {false, true}) {
-        Linear p = {y, gated ? s.N / 2 : s.N, x, s.K, data, nullptr, kWideMaxRows, s.N, s.K, DType::bf16, DType::bf16, DType::bf16};
-        if (s.N * s.K < 32 << 20 || !wide_linear_applies(p, gated)) // as exec-select-kernels chooses
-          continue;
-        std::printf("%-12s wide%s", s.name, gated ? ", gated" : "       ");
-        const size_t bytes = s.N * s.K * 2;
-        for (int M : {17, 32, 64}) {
-          const double us = microseconds(static_cast<int>(std::min<size_t>(pool / bytes, 64)), [&](int i) {
-            p.weight = data + i * s.N * s.K, p.M = M;
-            wide_linear(p, gated ? std::optional(Activation::silu) : std::nullopt, scratch, stream);
-          });
-          std::printf("   M=%-2d %8.1f us / %.2f", M, us, bytes / us / 1e6 / bandwidth);
-        }
-        std::printf("\n");
-      }
-    CHECK(cudaFree(scratch.parts));
-    CHECK(cudaFree(scratch.flags));
-  }
-
+  for (bool sweep : {false, true})
+    if (sweep ? named("sweep-wide") : wanted("wide"))
+      bench_wide(sweep, bandwidth, data, pool, x, y, stream);
   for (bool sweep : {false, true})
     if (sweep ? named("sweep-gated") : wanted("gated"))
       bench_gated(sweep, data, pool, x, y, stream);

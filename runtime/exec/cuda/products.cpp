@@ -56,10 +56,7 @@ std::string algorithm_context() {
 }
 
 Products::Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache)
-    : cache_(std::move(cache)), workspace_(workspace_bytes, "the workspace of matrix products"),
-      library_bytes_(workspace_bytes - llmrt::cuda::kWideFlags * sizeof(uint32_t)) {
-  if (library_bytes_ < llmrt::cuda::wide_parts_bytes())
-    throw Error("internal: " + std::to_string(workspace_bytes) + " bytes are too few for the workspace of matrix products");
+    : cache_(std::move(cache)), workspace_(workspace_bytes, "the workspace of matrix products") {
   LLMRT_CHECK(cublasLtCreate(&handle_));
 }
 
@@ -77,7 +74,7 @@ bool Products::recall(Algorithm &a) const {
   std::memcpy(&algo, bytes->data(), sizeof(algo));
   cublasLtMatmulHeuristicResult_t result{};
   if (cublasLtMatmulAlgoCheck(handle_, a.operation, a.weight, a.input, a.out, a.out, &algo, &result) != CUBLAS_STATUS_SUCCESS ||
-      result.workspaceSize > library_bytes_)
+      result.workspaceSize > workspace_.size())
     return false;
   a.algo = algo;
   return true;
@@ -108,7 +105,7 @@ Products::Algorithm &Products::find(const llmrt::cuda::Linear &p, bool bias) {
 
   cublasLtMatmulPreference_t preference = nullptr;
   LLMRT_CHECK(cublasLtMatmulPreferenceCreate(&preference));
-  const size_t workspace = library_bytes_;
+  const size_t workspace = workspace_.size();
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
   cublasLtMatmulHeuristicResult_t results[kCandidates];
   int found = 0;
@@ -185,24 +182,20 @@ void Products::choose(Algorithm &a, const std::function<cublasStatus_t(const cub
 bool wide_product(const llmrt::cuda::Linear &p, ProductRows rows, bool gated) {
   if (p.M <= rows.stream || p.M > rows.wide)
     return false;
-  return llmrt::cuda::wide_linear_applies(p, gated) || (gated && p.M > llmrt::cuda::kWideMaxRows && llmrt::cuda::gated_linear_applies(p));
-}
-
-llmrt::cuda::WideScratch Products::scratch() const {
-  return {workspace_.data(), reinterpret_cast<uint32_t *>(workspace_.data() + library_bytes_)};
+  return llmrt::cuda::wide_linear_applies(p, gated) || (gated && p.M > llmrt::cuda::kWideMaxGatedRows && llmrt::cuda::gated_linear_applies(p));
 }
 
 void Products::gated(const llmrt::cuda::Linear &p, llmrt::cuda::Activation kind, cudaStream_t stream) {
-  if (p.M > llmrt::cuda::kWideMaxRows)
+  if (p.M > llmrt::cuda::kWideMaxGatedRows)
     return llmrt::cuda::gated_linear(p, kind, stream);
-  llmrt::cuda::wide_linear(p, kind, scratch(), stream);
+  llmrt::cuda::wide_linear(p, kind, stream);
 }
 
 void Products::linear(const llmrt::cuda::Linear &p, ProductRows rows, const void *bias_like_out, cudaStream_t stream) {
   if (p.M <= 0)
     return;
   if (wide_product(p, rows, false))
-    return llmrt::cuda::wide_linear(p, std::nullopt, scratch(), stream);
+    return llmrt::cuda::wide_linear(p, std::nullopt, stream);
   // cuBLASLt wants one input type and 16-byte rows; other shapes are our kernel's.
   const int64_t size = static_cast<int64_t>(llmrt::cuda::dtype_bytes(p.act));
   const bool library = p.M > rows.stream && p.act == p.weight_type && p.K * size % 16 == 0 &&
@@ -217,7 +210,7 @@ void Products::linear(const llmrt::cuda::Linear &p, ProductRows rows, const void
   const auto run = [&](const cublasLtMatmulAlgo_t &algo) {
     const float one = 1.0f, zero = 0.0f;
     return cublasLtMatmul(handle_, a.operation, &one, p.weight, a.weight, p.input, a.input, &zero, p.out, a.out, p.out, a.out,
-                          &algo, workspace_.data(), library_bytes_, stream);
+                          &algo, workspace_.data(), workspace_.size(), stream);
   };
   if (!a.candidates.empty())
     choose(a, run, stream);

@@ -29,7 +29,7 @@ bool wide_product(const llmrt::cuda::Linear &p, ProductRows rows, bool gated);
 // Belongs to one rank: its handle, workspace and the algorithms it has chosen.
 class Products {
 public:
-  // `workspace_bytes`: what all products share, 8 MiB at least.
+  // `workspace_bytes`: what the library's products share.
   // `cache`: where algorithms come from that were chosen before, and go once chosen; may be null.
   explicit Products(size_t workspace_bytes, std::shared_ptr<AlgorithmCache> cache = nullptr);
   ~Products();
@@ -49,15 +49,13 @@ public:
 private:
   struct Algorithm;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
-  llmrt::cuda::WideScratch scratch() const;
   bool recall(Algorithm &a) const;
   Algorithm &find(const llmrt::cuda::Linear &p, bool bias);
   void choose(Algorithm &a, const std::function<cublasStatus_t(const cublasLtMatmulAlgo_t &)> &run, cudaStream_t stream);
 
   std::shared_ptr<AlgorithmCache> cache_;
   cublasLtHandle_t handle_ = nullptr;
-  DeviceMemory workspace_; // the library's, and the parts of our wide products; at its end, the flags of those
-  size_t library_bytes_;
+  DeviceMemory workspace_; // the library's
   Wait wait_ = cudaEventSynchronize;
   std::map<Key, std::unique_ptr<Algorithm>> algorithms_;
 };

@@ -38,8 +38,13 @@ exec.program @rank1 attributes {rank = 1 : i64, stage = 0 : i64, tp_index = 1 : 
   %large = exec.weight "large" {parts = [#exec.part<name = "l", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [8192, 4096]>, box = <row = 0, rows = 8192, col = 0, cols = 4096, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<8192, 4096, bf16, row_major>
   %p = exec.buffer "p" : !exec.buffer<tokens, 4096, bf16>
   %q = exec.buffer "q" : !exec.buffer<tokens, 8192, bf16>
-  // CHECK: exec.linear {{.*}}{kernel = "cuda.linear"{{.*}}stream_rows = 16 : i64, wide_rows = 64 : i64
+  // CHECK: exec.linear {{.*}}{kernel = "cuda.linear"{{.*}}stream_rows = 16 : i64, wide_rows = 128 : i64
   exec.linear %p, %large into %q : !exec.buffer<tokens, 4096, bf16>, !exec.weight<8192, 4096, bf16, row_major>, !exec.buffer<tokens, 8192, bf16>
+  // Sooner where the kernel for few rows has little to do in a second round.
+  %round = exec.weight "round" {parts = [#exec.part<name = "r", tensor = <file = -1, offset = 0, bytes = 0, dtype = "f32", shape = [5120, 8192]>, box = <row = 0, rows = 5120, col = 0, cols = 8192, replica = false>, dst_row = 0, dst_col = 0>]} : !exec.weight<5120, 8192, bf16, row_major>
+  %s = exec.buffer "s" : !exec.buffer<tokens, 5120, bf16>
+  // CHECK: exec.linear {{.*}}{kernel = "cuda.linear"{{.*}}stream_rows = 4 : i64, wide_rows = 128 : i64
+  exec.linear %q, %round into %s : !exec.buffer<tokens, 8192, bf16>, !exec.weight<5120, 8192, bf16, row_major>, !exec.buffer<tokens, 5120, bf16>
   // With a gate behind it, for all, and of some rows in one launch with it.
   %gate = exec.columns %q {begin = 0 : i64} : !exec.buffer<tokens, 8192, bf16> -> !exec.buffer<tokens, 4096, bf16>
   %up = exec.columns %q {begin = 4096 : i64} : !exec.buffer<tokens, 8192, bf16> -> !exec.buffer<tokens, 4096, bf16>
@@ -49,7 +54,7 @@ exec.program @rank1 attributes {rank = 1 : i64, stage = 0 : i64, tp_index = 1 : 
   // So with a rotation.
   %heads_q = exec.columns %q {begin = 0 : i64} : !exec.buffer<tokens, 8192, bf16> -> !exec.buffer<tokens, 4096, bf16>
   %heads_k = exec.columns %q {begin = 4096 : i64} : !exec.buffer<tokens, 8192, bf16> -> !exec.buffer<tokens, 2048, bf16>
-  // CHECK: exec.linear {{.*}}paired_rows = 16 : i64, stream_rows = 16 : i64, wide_rows = 64 : i64
+  // CHECK: exec.linear {{.*}}paired_rows = 16 : i64, stream_rows = 16 : i64, wide_rows = 128 : i64
   exec.linear %p, %large into %q : !exec.buffer<tokens, 4096, bf16>, !exec.weight<8192, 4096, bf16, row_major>, !exec.buffer<tokens, 8192, bf16>
   exec.rope %heads_q, %heads_k {q_heads = 2 : i64, kv_heads = 1 : i64, head_dim = 2048 : i64, rotary_dim = 4 : i64, style = #llm.rope_style<neox>, inv_freq = array<f32: 1.0, 0.5>} : !exec.buffer<tokens, 4096, bf16>, !exec.buffer<tokens, 2048, bf16>
   // Where the product is added to a residual, its own columns are the residual's.

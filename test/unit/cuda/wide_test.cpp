@@ -1,22 +1,19 @@
-// Wide products against double precision: every way in which the line of work is cut, gates, biases, and twice over one scratch.
+// Wide products against double precision: every shape of tiles, whole and shared along k, gates and biases.
+#include "kernels/cuda/wide_shape.h"
 #include "test/unit/cuda/device_data.h"
 
 namespace llmrt::cuda::testing {
 namespace {
 
-struct Scratch {
-  DeviceBytes parts{wide_parts_bytes()}, flags{kWideFlags * 4};
-  Scratch() { EXPECT_EQ(cudaMemset(flags.get(), 0, kWideFlags * 4), cudaSuccess); }
-};
-
-void check(Scratch &scratch, int64_t M, int64_t N, int64_t K, DType t, bool bias, std::optional<Activation> gate = {}) {
-  SCOPED_TRACE(::testing::Message() << "M " << M << " N " << N << " K " << K << (gate ? " gated" : ""));
+void check(int64_t M, int64_t N, int64_t K, DType t, bool bias, std::optional<Activation> gate = {}, std::optional<WideShape> shape = {}) {
+  SCOPED_TRACE(::testing::Message() << "M " << M << " N " << N << " K " << K << (gate ? " gated" : "")
+                                    << (shape ? " tiles of " + std::to_string(shape->columns) + " / " + std::to_string(shape->splits) : ""));
   const int64_t ld_in = K + 8, columns = gate ? N / 2 : N, ld_out = columns + 8;
   Tensor x(M * ld_in, t, 1), w(N * K, t, 2, 1.0f / std::sqrt(float(K))), b(N, DType::f32, 3);
   DeviceBytes out(M * ld_out * 2);
   const Linear p = {out.get(), ld_out, x.device.get(), ld_in, w.device.get(), bias ? b.device.as<float>() : nullptr, M, N, K, t, t, t};
   ASSERT_TRUE(wide_linear_applies(p, gate.has_value()));
-  wide_linear(p, gate, {scratch.parts.get(), scratch.flags.as<uint32_t>()}, nullptr);
+  wide_linear(p, gate, shape ? *shape : choose_wide_shape(M, N, K, gate.has_value()), nullptr);
   ASSERT_CUDA(cudaGetLastError());
   ASSERT_CUDA(cudaDeviceSynchronize());
   const std::vector<float> raw = decode(out.read<unsigned char>(), t);
@@ -32,7 +29,7 @@ void check(Scratch &scratch, int64_t M, int64_t N, int64_t K, DType t, bool bias
     }
     for (int64_t n = 0; n < columns; ++n) {
       got.push_back(raw[m * ld_out + n]);
-      want.push_back(gate ? activation(*gate, round_to(float(sums[n]), t)) * round_to(float(sums[columns + n]), t) : sums[n]);
+      want.push_back(gate ? activation(*gate, float(sums[n])) * sums[columns + n] : sums[n]);
     }
   }
   EXPECT_LT(relative_error(got, want), tolerance(t));
@@ -45,31 +42,39 @@ void check(Scratch &scratch, int64_t M, int64_t N, int64_t K, DType t, bool bias
 TEST(WideLinear, Shapes) {
   if (!hopper())
     GTEST_SKIP() << "wide products need a GPU of capability 9.x";
-  Scratch scratch;
   for (DType t : {DType::bf16, DType::f16})
-    for (int64_t M : {1, 17, 31, 32, 33, 64})
+    for (int64_t M : {1, 17, 31, 32, 33, 64, 65, 128})
       for (auto [N, K] : {std::pair<int64_t, int64_t>{8, 64}, {128, 4096}, {136, 1000}, {264, 8}, {384, 2048}})
-        check(scratch, M, N, K, t, M % 2 != 0);
+        check(M, N, K, t, M % 2 != 0);
 }
 
-// More tiles than multiprocessors, cut at uneven places.
+TEST(WideLinear, EveryTile) {
+  if (!hopper())
+    GTEST_SKIP() << "wide products need a GPU of capability 9.x";
+  for (bool gated : {false, true})
+    for (const WideShape &shape : wide_shapes(400, 1000, gated))
+      for (int64_t M : {5, 64, 100})
+        if (M <= (gated ? kWideMaxGatedRows : kWideMaxRows))
+          check(M, 400, 1000, M == 5 ? DType::f16 : DType::bf16, M == 64, gated ? std::optional(Activation::silu) : std::nullopt, shape);
+}
+
+// More tiles than multiprocessors, the last ones not whole.
 TEST(WideLinear, ManyTiles) {
   if (!hopper())
     GTEST_SKIP() << "wide products need a GPU of capability 9.x";
-  Scratch scratch;
-  check(scratch, 64, 20008, 328, DType::bf16, true);
-  check(scratch, 20, 33032, 64, DType::bf16, false);
-  check(scratch, 40, 4608, 584, DType::bf16, true);
+  check(64, 20008, 328, DType::bf16, true);
+  check(20, 33032, 64, DType::bf16, false);
+  check(40, 4608, 584, DType::bf16, true);
+  check(128, 20008, 328, DType::bf16, true);
 }
 
 TEST(WideLinear, Gates) {
   if (!hopper())
     GTEST_SKIP() << "wide products need a GPU of capability 9.x";
-  Scratch scratch;
   for (Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::gelu})
     for (int64_t M : {9, 64})
       for (auto [F, K] : {std::pair<int64_t, int64_t>{8, 64}, {64, 4096}, {200, 1000}, {5000, 200}})
-        check(scratch, M, 2 * F, K, M == 9 ? DType::f16 : DType::bf16, F != 200, kind);
+        check(M, 2 * F, K, M == 9 ? DType::f16 : DType::bf16, F != 200, kind);
 }
 
 TEST(WideLinear, AppliesToWhatItCanRead) {
@@ -87,6 +92,7 @@ TEST(WideLinear, AppliesToWhatItCanRead) {
     return !wide_linear_applies(other, gated);
   };
   EXPECT_TRUE(refused([](Linear &l) { l.M = kWideMaxRows + 1; }));
+  EXPECT_TRUE(refused([](Linear &l) { l.M = kWideMaxGatedRows + 1; }, true));
   EXPECT_TRUE(refused([](Linear &l) { l.K = 4092; }));
   EXPECT_TRUE(refused([](Linear &l) { l.N = 4100; }));
   EXPECT_TRUE(refused([](Linear &l) { l.N = 4104; }, true));
