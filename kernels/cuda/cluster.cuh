@@ -32,6 +32,13 @@ __device__ __forceinline__ void send(uint32_t to, float4 v, uint32_t barrier) {
                "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)), "r"(__float_as_uint(v.z)), "r"(__float_as_uint(v.w)), "r"(barrier)
                : "memory");
 }
+// The copy engine takes `bytes`, a multiple of 16, from this block's shared memory to another's, whose barrier counts them. What it
+// reads has been made visible to it (fence_async()), and stays until it has arrived.
+__device__ __forceinline__ void send_bulk(uint32_t to, uint32_t from, int bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "r"(from), "r"(bytes),
+               "r"(barrier)
+               : "memory");
+}
 // Until all that the barrier was told to expect has come from other blocks.
 __device__ __forceinline__ void wait_for_blocks(uint32_t barrier, int parity) {
   uint32_t done = 0;

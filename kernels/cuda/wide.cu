@@ -4,8 +4,8 @@
 // weight rows (the N side) that all blocks together have one or two rounds of them. One thread has the copy engine fill a ring of
 // stages of 64 k, the first weights before the previous kernel has ended; the warpgroups multiply.
 //
-// Where there are too few weight rows for that, the blocks of a cluster share a tile along k. Each then has some of the tile's columns
-// to finish: the others send it their sums of these, straight to its shared memory, and it adds them in fixed order.
+// Where there are too few weight rows for that, two, four or eight blocks of a cluster share a tile along k. Each then has some of the
+// tile's columns to finish: the copy engines bring it the others' sums of these, and it adds them in fixed order.
 //
 // A gated product takes equally many gates and what they gate into a tile, so that a thread has both sums of an output.
 #include "kernels/cuda/activation.cuh"
@@ -28,7 +28,7 @@ namespace llmrt::cuda {
 bool wide_linear_applies(const Linear &p, bool gated) {
 #ifdef LLMRT_HOPPER
   const auto aligned = [](const void *data, int64_t ld) { return reinterpret_cast<uintptr_t>(data) % 16 == 0 && ld % 8 == 0; };
-  return device_limits().major == 9 && p.M <= (gated ? kWideMaxGatedRows : kWideMaxRows) && p.act != DType::f32 &&
+  return device_limits().major == 9 && p.M <= (gated ? kWideMaxGatedRows : kWideMaxRows) && p.N > 0 && p.K > 0 && p.act != DType::f32 &&
          p.act == p.weight_type && p.act == p.out_type && p.N % (gated ? 16 : 8) == 0 && p.N < 1 << 30 && p.K < 1 << 30 &&
          aligned(p.weight, p.K) && aligned(p.input, p.ld_input) && aligned(p.out, p.ld_out);
 #else
@@ -43,22 +43,28 @@ namespace {
 
 constexpr int kBlockK = 64;
 
+constexpr int log2_of(int splits) {
+  return splits < 2 ? 0 : 1 + log2_of(splits / 2);
+}
+
 struct WideParams {
   CUtensorMap weight, input;
   void *out;
   int64_t ld_out;
   const float *bias;
   int M, columns; // of the output
-  int k_blocks, tiles, splits, stages;
+  int k_blocks, tiles, stages;
+  int splits_log2; // blocks that share a tile: 1, 2, 4 or 8
   Activation kind;
+  __host__ __device__ int splits() const { return 1 << splits_log2; }
 };
 
 // The k blocks of a block, one after the other, tile by tile.
 struct Walk {
   int tile, begin, end, step;
   __device__ Walk(const WideParams &p, int rank)
-      : tile(static_cast<int>(blockIdx.x) / p.splits), begin(p.k_blocks * rank / p.splits), end(p.k_blocks * (rank + 1) / p.splits),
-        step(static_cast<int>(gridDim.x) / p.splits) {}
+      : tile(static_cast<int>(blockIdx.x) >> p.splits_log2), begin(p.k_blocks * rank >> p.splits_log2),
+        end(p.k_blocks * (rank + 1) >> p.splits_log2), step(static_cast<int>(gridDim.x) >> p.splits_log2) {}
 };
 
 template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struct Wide {
@@ -73,12 +79,16 @@ template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struc
   static constexpr int kQuadBytes = kConsumers * 4 * sizeof(float); // of all threads
   using Sums = float[kColumns / 2];                            // of a thread; as warpgroup products leave them
 
-  // Quad q of a tile is finished by block q % splits of the cluster.
-  static __host__ __device__ int most_quads(int splits) { return (kQuads + splits - 1) / splits; }
-  static __host__ __device__ int received_bytes(int splits) { return kSplit ? (splits - 1) * most_quads(splits) * kQuadBytes : 0; }
-  static int most_stages(int splits) { return std::min(12, (226 * 1024 - 1024 - 256 - received_bytes(splits)) / kStageBytes); }
-  static size_t bytes(int stages, int splits) { // aligned by hand
-    return static_cast<size_t>(1024 + stages * (kStageBytes + 16) + received_bytes(splits) + 8);
+  // Quad q of a tile is finished by block q % splits of the cluster: so many by block `rank`.
+  static __host__ __device__ int quads_of(int rank, int splits_log2) { return (kQuads - rank + (1 << splits_log2) - 1) >> splits_log2; }
+  // From each of the others.
+  static __host__ __device__ int part_bytes(int splits_log2) { return quads_of(0, splits_log2) * kQuadBytes; }
+  static __host__ __device__ int received_bytes(int splits_log2) {
+    return kSplit ? ((1 << splits_log2) - 1) * part_bytes(splits_log2) : 0;
+  }
+  static int most_stages(int splits_log2) { return std::min(12, (226 * 1024 - 1024 - 256 - received_bytes(splits_log2)) / kStageBytes); }
+  static size_t bytes(int stages, int splits_log2) { // aligned by hand
+    return static_cast<size_t>(1024 + stages * (kStageBytes + 16) + received_bytes(splits_log2) + 8);
   }
 
   static __device__ __forceinline__ void fetch_weight(const WideParams &p, int tile, int k, uint32_t stage, uint32_t full) {
@@ -92,11 +102,15 @@ template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struc
     copy_box(stage, &p.input, k * kBlockK, 0, full, kEvictLast);
   }
 
+  // As many weights as there are stages for, which no kernel in front writes.
+  static __device__ void produce_early(const WideParams &p, int rank, uint32_t stages, uint32_t full) {
+    const Walk w(p, rank);
+    for (int s = 0; s < min(p.stages, w.end - w.begin); ++s)
+      fetch_weight(p, w.tile, w.begin + s, stages + s * kStageBytes, full + s * 8);
+  }
   static __device__ void produce(const WideParams &p, int rank, uint32_t stages, uint32_t full, uint32_t empty) {
     Walk w(p, rank);
     const int early = min(p.stages, w.end - w.begin);
-    for (int s = 0; s < early; ++s)
-      fetch_weight(p, w.tile, w.begin + s, stages + s * kStageBytes, full + s * 8);
     wait_for_previous();
     for (int s = 0; s < early; ++s)
       fetch_input(p, w.begin + s, stages + s * kStageBytes, full + s * 8);
@@ -115,30 +129,44 @@ template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struc
   template <typename F> static __device__ __forceinline__ void each_quad(const WideParams &p, int rank, bool mine, F &&f) {
 #pragma unroll
     for (int q = 0; q < kQuads; ++q)
-      if ((q % p.splits == rank) == mine)
+      if (((q & (p.splits() - 1)) == rank) == mine)
         f(q);
   }
 
-  static __device__ __forceinline__ void exchange(const WideParams &p, int rank, Sums &sums, uint32_t received, uint32_t arrived) {
-    const auto place = [&](int from, int q) {
-      return received + (from * most_quads(p.splits) + q / p.splits) * kQuadBytes + threadIdx.x * 16;
-    };
-    cluster_wait(); // the others have begun, and await what comes
+  // Parts are in the order of the blocks behind the one that finishes them; [quads][threads] of four sums. They leave through the ring,
+  // which has nothing to come any more.
+  static __device__ __forceinline__ void exchange(const WideParams &p, int rank, Sums &sums, uint32_t ring, uint32_t received,
+                                                  uint32_t arrived) {
+    const int others = p.splits() - 1, part = part_bytes(p.splits_log2);
+    sync_consumers(); // nobody reads the ring
     each_quad(p, rank, false, [&](int q) {
-      const int owner = q % p.splits, from = (rank - owner + p.splits) % p.splits - 1;
-      const float *s = sums + q * 4;
-      send(of_block(place(from, q), owner), make_float4(s[0], s[1], s[2], s[3]), of_block(arrived, owner));
+      const int from = (rank - q - 1) & others; // this block, as the quad's owner counts
+      store_shared(ring + from * part + (q >> p.splits_log2) * kQuadBytes + threadIdx.x * 16, sums + q * 4);
     });
+    fence_async();
+    cluster_wait(); // the others have begun, and await what comes
+    sync_consumers();
+    if (static_cast<int>(threadIdx.x) < others) {
+      const int from = static_cast<int>(threadIdx.x), owner = (rank - from - 1) & others;
+      send_bulk(of_block(received + from * part, owner), ring + from * part, quads_of(owner, p.splits_log2) * kQuadBytes,
+                of_block(arrived, owner));
+    }
     wait_for_blocks(arrived, 0);
-    each_quad(p, rank, true, [&](int q) {
-      float *s = sums + q * 4;
-#pragma unroll 1
-      for (int from = 0; from < p.splits - 1; ++from) {
-        float4 v;
-        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(place(from, q)));
-        s[0] += v.x, s[1] += v.y, s[2] += v.z, s[3] += v.w;
-      }
-    });
+    for (int from = 0; from < others; ++from)
+      each_quad(p, rank, true, [&](int q) {
+        add_shared(sums + q * 4, received + from * part + (q >> p.splits_log2) * kQuadBytes + threadIdx.x * 16);
+      });
+    __syncwarp();
+    cluster_arrive_only(); // this block has what the others sent
+  }
+  static __device__ __forceinline__ void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory"); }
+  static __device__ __forceinline__ void store_shared(uint32_t to, const float *v) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+  }
+  static __device__ __forceinline__ void add_shared(float *sums, uint32_t from) {
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from) : "memory");
+    sums[0] += v.x, sums[1] += v.y, sums[2] += v.z, sums[3] += v.w;
   }
 
   // Of a quad's four sums: two columns of a row, and of the eighth row from there.
@@ -199,6 +227,7 @@ template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struc
 #pragma unroll
       for (float &s : sums)
         s = 0;
+      hold(sums); // zeros before the first product begins
       int before = -1;
       for (int k = w.begin; k < w.end; ++k) {
         barrier_wait(full + stage * 8, use & 1);
@@ -220,7 +249,7 @@ template <typename T, int kGroups, int kColumns, bool kGated, bool kSplit> struc
       if (before >= 0 && lane == 0)
         barrier_arrive(empty + before * 8);
       if constexpr (kSplit)
-        exchange(p, rank, sums, received, arrived);
+        exchange(p, rank, sums, stages, received, arrived);
       write(p, rank, w.tile, sums);
     }
   }
@@ -233,7 +262,7 @@ __global__ void __launch_bounds__(Wide<T, kGroups, kColumns, kGated, kSplit>::kT
   extern __shared__ char raw[];
   let_next_start();
   const uint32_t stages = (shared_address(raw) + 1023) / 1024 * 1024, received = stages + p.stages * W::kStageBytes;
-  const uint32_t full = received + W::received_bytes(p.splits), empty = full + p.stages * 8, arrived = empty + p.stages * 8;
+  const uint32_t full = received + W::received_bytes(p.splits_log2), empty = full + p.stages * 8, arrived = empty + p.stages * 8;
   const int rank = kSplit ? static_cast<int>(cluster_rank()) : 0;
   if (threadIdx.x == W::kConsumers) {
     prefetch_map(&p.weight);
@@ -246,11 +275,12 @@ __global__ void __launch_bounds__(Wide<T, kGroups, kColumns, kGated, kSplit>::kT
       barrier_init(arrived, 1);
     fence_barriers();
     if constexpr (kSplit) // its own quads, from each of the others
-      barrier_expect(arrived, (p.splits - 1) * ((W::kQuads - rank + p.splits - 1) / p.splits) * W::kQuadBytes);
+      barrier_expect(arrived, (p.splits() - 1) * W::quads_of(rank, p.splits_log2) * W::kQuadBytes);
+    W::produce_early(p, rank, stages, full);
   }
   __syncthreads();
   if constexpr (kSplit)
-    cluster_arrive();
+    cluster_arrive_only(); // fence_barriers() has published the barriers
   if (__shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0) < kGroups) {
     if constexpr (W::kHandsRegisters)
       asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
@@ -262,7 +292,11 @@ __global__ void __launch_bounds__(Wide<T, kGroups, kColumns, kGated, kSplit>::kT
       W::produce(p, rank, stages, full, empty);
     __syncwarp();
     if constexpr (kSplit)
-      cluster_wait();
+      cluster_wait(), cluster_arrive_only();
+  }
+  if constexpr (kSplit) {
+    __syncwarp();
+    cluster_wait(); // nobody leaves before what it sent has arrived
   }
 #endif
 }
@@ -276,14 +310,16 @@ void launch_wide(const Linear &p, Activation kind, int splits, cudaStream_t stre
   params.out = p.out, params.ld_out = p.ld_out, params.bias = p.bias, params.kind = kind;
   params.M = static_cast<int>(p.M), params.columns = static_cast<int>(kGated ? p.N / 2 : p.N);
   params.k_blocks = static_cast<int>(ceil_div(p.K, kBlockK)), params.tiles = static_cast<int>(ceil_div(p.N, kColumns));
-  params.splits = splits, params.stages = W::most_stages(splits);
+  params.splits_log2 = log2_of(splits), params.stages = W::most_stages(params.splits_log2);
+  if (W::received_bytes(params.splits_log2) > params.stages * W::kStageBytes) // what is sent lies in the ring
+    throw std::logic_error("wide_linear(): the sums of " + std::to_string(kColumns) + " columns do not fit in the ring");
   params.weight = kGated ? tensor_map(p.act, p.weight, {K, N / 2, 2}, {K * 2, N * K}, {kBlockK, kColumns / 2, 2})
                          : tensor_map(p.act, p.weight, {K, N}, {K * 2}, {kBlockK, kColumns});
   // A box of no more rows than there are: rows beyond the array, though zeros, take longer to copy than those within.
   params.input = tensor_map(p.act, p.input, {K, M}, {static_cast<uint64_t>(p.ld_input) * 2}, {kBlockK, static_cast<uint32_t>(p.M)});
   const int blocks = kSplit ? params.tiles * splits : std::min(params.tiles, device_limits().sms);
   allow_shared_memory<kKernel>();
-  launch_cluster(kKernel, dim3(static_cast<unsigned>(blocks)), dim3(W::kThreads), W::bytes(params.stages, splits),
+  launch_cluster(kKernel, dim3(static_cast<unsigned>(blocks)), dim3(W::kThreads), W::bytes(params.stages, params.splits_log2),
                  static_cast<unsigned>(splits), stream, params);
 }
 
@@ -302,7 +338,8 @@ int clusters_at_once(int splits) {
   allow_shared_memory<kKernel>();
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(splits)), config.blockDim = dim3(W::kThreads);
-  config.dynamicSmemBytes = W::bytes(W::most_stages(splits), splits);
+  const int log2 = log2_of(splits);
+  config.dynamicSmemBytes = W::bytes(W::most_stages(log2), log2);
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = static_cast<unsigned>(splits), cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
@@ -366,8 +403,8 @@ std::vector<WideShape> wide_shapes(int64_t N, int64_t K, bool gated) {
 
 // The least time, in elements of the weight that a multiprocessor's share of the memory reads meanwhile. What the blocks with the most to
 // do read beyond an even share counts by a third, for fewer multiprocessors read nearly as fast as all; rows of the input beside a
-// tile take a little, and what clusters send comes on top. Fitted to 20 weights on an H200 (`bench_cuda_kernels sweep-wide`): 0.8% behind
-// the best shape in the mean, 7% at worst.
+// tile take a little, and what clusters send comes on top. Fitted to 20 weights on an H200 (`bench_cuda_kernels sweep-wide`): 0.1% behind
+// the best shape in the mean, 4% at worst.
 WideShape choose_wide_shape(int64_t M, int64_t N, int64_t K, bool gated) {
   constexpr double kUneven = 0.3, kInput = 0.05, kSent = 200;
   const double share = static_cast<double>(N) * static_cast<double>(K) / device_limits().sms;
@@ -387,6 +424,8 @@ WideShape choose_wide_shape(int64_t M, int64_t N, int64_t K, bool gated) {
 void wide_linear(const Linear &p, std::optional<Activation> gate, const WideShape &shape, cudaStream_t stream) {
   if (p.M <= 0)
     return;
+  if (!wide_linear_applies(p, gate.has_value()))
+    throw std::logic_error("wide_linear() does not take this product: ask wide_linear_applies() first");
   if (p.act == DType::f16)
     return launch_rows<__half>(p, gate, shape, stream);
   launch_rows<__nv_bfloat16>(p, gate, shape, stream);

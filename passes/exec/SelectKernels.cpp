@@ -138,16 +138,16 @@ static bool isRotated(LinearOp op) {
 }
 
 // From the sweeps of bench_cuda_kernels on an H200 (docs/kernels.md): of few rows, reading the weight is all there is. A
-// large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more. From 12.8 million elements on that is worth
-// it in a step of 24 to 128 sequences (7B, 8B), also where the library's product is faster alone; and from five rows on for weights of
-// which the kernel for few rows has a second round with little in it (5,120 rows, as in 14B and 32B: 36.5 us instead of 42.5 for
-// down of 16 rows). What stands next to a product
+// large weight of 16-bit elements is cut evenly over Hopper's multiprocessors for some rows more. From some 8 million elements on that is
+// faster than the library's product up to 64 rows, and up to 128 in a step, where ours starts before the kernel in front has ended; and from
+// five rows on for weights of which the kernel for few rows has a second round with little in it (5,120 rows, as in 14B and 32B: 34.9 us
+// instead of 42.1 for down of 16 rows). What stands next to a product
 // makes each of its blocks longer and saves launches, which pays where the residual is narrow and its rows are few: at 576
 // columns a layer of one row takes 16.9 us instead of 18.9, but of eight rows 21.1 instead of 19.1. A gate or a rotation alone is worth
 // it with large weights from four rows on: a layer of eight takes 126.0 us instead of 127.4 (7B), 72.0 instead of 73.5 (half of one). In
 // f32 no number of rows is the library's, whose order of summation depends on it.
 void Selector::chooseProduct(LinearOp op) {
-  constexpr int64_t kWideElements = 12 << 20, kPairedElements = 8 << 20, kFusedRows = 4, kNarrow = 1024;
+  constexpr int64_t kWideElements = 8'000'000, kPairedElements = 8 << 20, kFusedRows = 4, kNarrow = 1024;
   constexpr int64_t kOneRound = 132 * 32, kNarrowestStreamed = 5120, kFewestWide = 4; // weight rows of a round on an H100 or H200
   WeightType weight = op.getWeight().getType();
   Type out = op.getOut().getType().getElement();

@@ -52,10 +52,38 @@ TEST(WideLinear, EveryTile) {
   if (!hopper())
     GTEST_SKIP() << "wide products need a GPU of capability 9.x";
   for (bool gated : {false, true})
-    for (const WideShape &shape : wide_shapes(400, 1000, gated))
-      for (int64_t M : {5, 64, 100})
-        if (M <= (gated ? kWideMaxGatedRows : kWideMaxRows))
-          check(M, 400, 1000, M == 5 ? DType::f16 : DType::bf16, M == 64, gated ? std::optional(Activation::silu) : std::nullopt, shape);
+    for (int64_t K : {1000, 4232}) // 16 k blocks; 67, which no cluster shares evenly and which go round the ring
+      for (const WideShape &shape : wide_shapes(400, K, gated))
+        for (int64_t M : {5, 64, 100})
+          if (M <= (gated ? kWideMaxGatedRows : kWideMaxRows))
+            check(M, 400, K, M == 5 ? DType::f16 : DType::bf16, M == 64, gated ? std::optional(Activation::silu) : std::nullopt, shape);
+}
+
+// Products that start while the one in front, whose result they read, still runs.
+TEST(WideLinear, Chains) {
+  if (!hopper())
+    GTEST_SKIP() << "wide products need a GPU of capability 9.x";
+  constexpr int64_t M = 40, N = 3584;
+  constexpr DType t = DType::bf16;
+  Tensor x(M * N, t, 1), w(N * N, t, 2, 1.0f / std::sqrt(float(N)));
+  DeviceBytes apart(3 * M * N * 2), behind(3 * M * N * 2);
+  const auto chain = [&](DeviceBytes &out, bool waits) {
+    const void *input = x.device.get();
+    for (int i = 0; i < 3; ++i) {
+      void *to = out.as<char>() + i * M * N * 2;
+      wide_linear({to, N, input, N, w.device.get(), nullptr, M, N, N, t, t, t}, std::nullopt, nullptr);
+      if (waits)
+        ASSERT_CUDA(cudaDeviceSynchronize());
+      input = to;
+    }
+    ASSERT_CUDA(cudaDeviceSynchronize());
+  };
+  chain(apart, true);
+  const auto want = apart.read<unsigned char>();
+  for (int turn = 0; turn < 20; ++turn) {
+    chain(behind, false);
+    ASSERT_EQ(behind.read<unsigned char>(), want) << "turn " << turn;
+  }
 }
 
 // More tiles than multiprocessors, the last ones not whole.
