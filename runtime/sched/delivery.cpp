@@ -2,6 +2,7 @@
 
 #include "runtime/support/seconds.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace llmrt::sched {
@@ -15,12 +16,24 @@ Delivery::~Delivery() {
 
 void Delivery::add(Request &request, int32_t token) { adding_.items.push_back({&request, token, -1}); }
 
+namespace {
+
+// Makes room for `more`, growing as push_back() does.
+template <typename T> void make_room(std::vector<T> &v, size_t more) {
+  if (v.capacity() - v.size() < more)
+    v.reserve(std::max(v.size() + more, v.capacity() * 2));
+}
+
+} // namespace
+
 void Delivery::add(Request &request, RequestEvent &&event) {
+  make_room(adding_.events, 1);
   adding_.items.push_back({&request, 0, static_cast<int32_t>(adding_.events.size())});
   adding_.events.push_back(std::move(event));
 }
 
 void Delivery::add_last(RequestPtr request, RequestEvent &&event) {
+  make_room(adding_.ended, 1);
   add(*request, std::move(event));
   adding_.ended.push_back(std::move(request));
 }
@@ -37,6 +50,9 @@ void Delivery::publish(exec::StepObserver *observer, uint64_t step) {
     queue_.ended.swap(adding_.ended);
     return;
   }
+  make_room(queue_.items, adding_.items.size());
+  make_room(queue_.events, adding_.events.size());
+  make_room(queue_.ended, adding_.ended.size());
   const int32_t first = static_cast<int32_t>(queue_.events.size());
   for (Item item : adding_.items) {
     item.event += item.event < 0 ? 0 : first;

@@ -26,7 +26,7 @@ public:
   ~Delivery();
 
   // These three under the engine's lock, which also says in what order events come. A request's last event keeps it alive until
-  // then; before that, the engine does.
+  // then; before that, the engine does. What throws, for want of memory, has added nothing.
   void add(Request &request, int32_t token);
   void add(Request &request, RequestEvent &&event);
   void add_last(RequestPtr request, RequestEvent &&event);

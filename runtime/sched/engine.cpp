@@ -47,6 +47,7 @@ struct InFlight {
   Clock::time_point started;
   uint32_t tokens = 0;
   bool host_reads = false; // some of its logits
+  size_t returned = 0;     // parts of its work, to the scheduler
   std::shared_ptr<StepWorks> work; // also of the step before, where it follows that
 };
 
@@ -221,7 +222,14 @@ private:
       wake_scheduler_.wait(lock, [this] { return stopping_ || may_compose(); });
       if (stopping_)
         return;
-      compose(lock);
+      try {
+        compose(lock);
+      } catch (const std::exception &e) { // of memory, say
+        if (lock.owns_lock())
+          lock.unlock();
+        die(std::string("the scheduler failed: ") + e.what());
+        lock.lock();
+      }
     }
   }
 
@@ -310,10 +318,17 @@ private:
   // --- executor's output thread
 
   void step_done(const exec::StepBatch &batch, const exec::LogitsView &logits, const std::string &error) {
-    if (!error.empty()) {
-      die(error);
-      return;
+    try {
+      if (error.empty())
+        results_came(batch, logits);
+      else
+        die(error);
+    } catch (const std::exception &e) { // of memory, say; no lock is held any more
+      die(std::string("the results of a step could not be taken: ") + e.what());
     }
+  }
+
+  void results_came(const exec::StepBatch &batch, const exec::LogitsView &logits) {
     exec::StepObserver *const observer = batch.observer;
     const uint64_t id = batch.id;
     const auto now = [&] { return observer ? Clock::now() : Clock::time_point(); };
@@ -370,6 +385,7 @@ private:
       const StepWork &part = work[i];
       Request &request = *part.request;
       scheduler_->returned(part);
+      ++in_flight_.front().returned;
       if (request.over) {
         if (!request.in_flight)
           gone_.push_back(scheduler_->remove(request));
@@ -415,11 +431,13 @@ private:
 
   // The request is over. A step in flight that carries it frees its pages.
   void finish(Request &request, RequestEvent &&event) {
+    const auto listed = requests_.find(request.id);
+    delivery_.add_last(listed->second, std::move(event)); // first: it may lack memory, and then nothing has happened
     request.over = true;
     counts_.ends(request, Clock::now());
     if (!request.in_flight)
       scheduler_->remove(request); // not the last share
-    delivery_.add_last(std::move(requests_.extract(request.id).mapped()), std::move(event));
+    requests_.erase(listed);
   }
 
   void deliver_now() {
@@ -450,7 +468,8 @@ private:
     std::vector<InFlight> dropped;
     dropped.swap(in_flight_);
     for (InFlight &step : dropped)
-      for (const StepWork &work : *step.work) {
+      for (; step.returned < step.work->size(); ++step.returned) {
+        const StepWork &work = (*step.work)[step.returned];
         scheduler_->returned(work);
         if (work.request->over && !work.request->in_flight)
           gone.push_back(scheduler_->remove(*work.request));
