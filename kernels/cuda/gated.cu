@@ -299,7 +299,6 @@ void launch_gated(const Linear &p, Activation kind, const GatedShape &shape, cud
   params.stages = std::min(shape.stages, G::kMostStages);
   params.row_tiles = static_cast<int>(ceil_div(p.M, G::kRows)), params.band = shape.band;
   params.column_steps = static_cast<int>(ceil_div(params.columns, kColumns * kCluster));
-  constexpr uint64_t kEvictNormal = 0x1000000000000000;
   params.weight_policy = params.row_tiles == 1 ? kEvictFirst : kEvictNormal,
   params.input_policy = params.row_tiles == 1 ? kEvictLast : kEvictNormal;
   params.weight = tensor_map(p.act, p.weight, {K, N / 2, 2}, {K * 2, N * K}, {kBlockK, kColumns, 2});

@@ -25,8 +25,6 @@ namespace llmrt::cuda {
 #define LLMRT_OUTS_88 LLMRT_OUTS_80, LLMRT_EIGHT(80)
 #define LLMRT_OUTS_96 LLMRT_OUTS_88, LLMRT_EIGHT(88)
 #define LLMRT_OUTS_112 LLMRT_OUTS_96, LLMRT_EIGHT(96), LLMRT_EIGHT(104)
-#define LLMRT_OUTS_120 LLMRT_OUTS_112, LLMRT_EIGHT(112)
-#define LLMRT_REGS_16 "{" LLMRT_TEN() ",%10,%11,%12,%13,%14,%15}"
 #define LLMRT_REGS_32 "{" LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) ",%30,%31}"
 #define LLMRT_FIFTY LLMRT_TEN() "," LLMRT_TEN(1) "," LLMRT_TEN(2) "," LLMRT_TEN(3) "," LLMRT_TEN(4)
 #define LLMRT_HUNDRED LLMRT_FIFTY "," LLMRT_TEN(5) "," LLMRT_TEN(6) "," LLMRT_TEN(7) "," LLMRT_TEN(8) "," LLMRT_TEN(9)
@@ -38,9 +36,7 @@ namespace llmrt::cuda {
 #define LLMRT_REGS_56 "{" LLMRT_FIFTY ",%50,%51,%52,%53,%54,%55}"
 #define LLMRT_REGS_64 "{" LLMRT_FIFTY "," LLMRT_TEN(5) ",%60,%61,%62,%63}"
 #define LLMRT_REGS_72 "{" LLMRT_FIFTY "," LLMRT_TEN(5) "," LLMRT_TEN(6) ",%70,%71}"
-#define LLMRT_REGS_88 "{" LLMRT_FIFTY "," LLMRT_TEN(5) "," LLMRT_TEN(6) "," LLMRT_TEN(7) ",%80,%81,%82,%83,%84,%85,%86,%87}"
 #define LLMRT_REGS_112 "{" LLMRT_HUNDRED "," LLMRT_TEN(10) ",%110,%111}"
-#define LLMRT_REGS_120 "{" LLMRT_HUNDRED "," LLMRT_TEN(10) "," LLMRT_TEN(11) "}"
 
 // d[64 rows, kColumns] (+)= a[64, 16] · b[kColumns, 16]ᵀ, both in shared memory with k contiguous. kColumns is 2 · kCount.
 template <typename T, int kCount> __device__ __forceinline__ void wgmma_ss(float (&d)[kCount], uint64_t a, uint64_t b, int add) {
@@ -56,7 +52,6 @@ template <typename T, int kCount> __device__ __forceinline__ void wgmma_ss(float
     LLMRT_WGMMA(count, columns, "bf16", at_a, at_b, at_add)
   if constexpr (kCount == 0) {
   }
-  LLMRT_WGMMA_TYPES(16, 32, 16, 17, 18);
   LLMRT_WGMMA_TYPES(32, 64, 32, 33, 34);
   LLMRT_WGMMA_TYPES(40, 80, 40, 41, 42);
   LLMRT_WGMMA_TYPES(48, 96, 48, 49, 50);
@@ -64,10 +59,8 @@ template <typename T, int kCount> __device__ __forceinline__ void wgmma_ss(float
   LLMRT_WGMMA_TYPES(64, 128, 64, 65, 66);
   LLMRT_WGMMA_TYPES(72, 144, 72, 73, 74);
   LLMRT_WGMMA_TYPES(80, 160, 80, 81, 82);
-  LLMRT_WGMMA_TYPES(88, 176, 88, 89, 90);
   LLMRT_WGMMA_TYPES(96, 192, 96, 97, 98);
   LLMRT_WGMMA_TYPES(112, 224, 112, 113, 114);
-  LLMRT_WGMMA_TYPES(120, 240, 120, 121, 122);
   else static_assert(kCount < 0, "no such product");
 #undef LLMRT_WGMMA_TYPES
 #undef LLMRT_WGMMA
@@ -111,22 +104,27 @@ template <typename T> __device__ __forceinline__ void wgmma_rs(float (&d)[64], c
 #undef LLMRT_EIGHT
 #undef LLMRT_OUTS_16
 #undef LLMRT_OUTS_32
+#undef LLMRT_OUTS_40
+#undef LLMRT_OUTS_48
 #undef LLMRT_OUTS_56
 #undef LLMRT_OUTS_64
 #undef LLMRT_OUTS_72
+#undef LLMRT_OUTS_80
 #undef LLMRT_OUTS_88
+#undef LLMRT_OUTS_96
 #undef LLMRT_OUTS_112
-#undef LLMRT_OUTS_120
+#undef LLMRT_FORTY
 #undef LLMRT_FIFTY
 #undef LLMRT_HUNDRED
-#undef LLMRT_REGS_16
 #undef LLMRT_REGS_32
+#undef LLMRT_REGS_40
+#undef LLMRT_REGS_48
 #undef LLMRT_REGS_56
 #undef LLMRT_REGS_64
 #undef LLMRT_REGS_72
-#undef LLMRT_REGS_88
+#undef LLMRT_REGS_80
+#undef LLMRT_REGS_96
 #undef LLMRT_REGS_112
-#undef LLMRT_REGS_120
 
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
